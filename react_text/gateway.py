@@ -1,0 +1,294 @@
+"""Action -> the tool's result, inside the policy: the one place between what a model wants and what is done.
+
+A `Gateway` belongs to one run. It knows the allowlist, the budgets, what was called before, and how each kind of
+fault is to be answered; it raises `Mistake` for what the model should be told.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import datetime
+import hashlib
+import json
+import queue
+import re
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .arguments import ArgumentError, Parameter, read_arguments
+from .errors import Mistake, did_you_mean
+from .models.base import Usage
+from .nearmiss import FINISH, action as written_action
+from .parse import Action
+from .output import settled, text_of
+from .settings import Limits, Repeats, Settings
+from .tools import Tool, Toolbox
+
+# What the engine's own texts put between the brackets of finish; a model that copies it has not answered.
+PLACEHOLDER = "answer"
+_MODEL_FAULTS = frozenset(["invalid_action", "tool_denied", "tool_missing", "tool_bad_args"])
+_NOTICES = 3
+BUDGETS = ("max_steps", "max_tool_calls", "max_seconds", "max_tokens", "max_cost")
+
+
+@dataclass
+class _Earlier:
+    """A call that was made: in which step, what came of it, and how often the model was told so."""
+
+    step: int
+    arguments: Mapping[str, Any]
+    result: str
+    notices: int = 0
+
+
+class Gateway:
+    """One run's policy at work. `tools` are all that exist; `allowed` those the model may call."""
+
+    def __init__(self, tools: Toolbox, settings: Settings, clock: Callable[[], float] = time.monotonic) -> None:
+        self.tools = tools
+        self.allowed = tools if settings.allow is None else tools.only(settings.allow)
+        self.settings = settings
+        self.limits: Limits = settings.limits
+        self.clock = clock
+        self.started = clock()
+        self.calls = 0
+        self.args_hash: str | None = None
+        self._earlier: dict[tuple[str, str], _Earlier] = {}
+        self._errors: list[Mistake] = []
+        self._worker: _Worker | None = None
+
+    # -- budgets
+
+    @property
+    def deadline(self) -> float | None:
+        """When `max_seconds` is over, as a `time.monotonic()` value."""
+        return None if self.limits.max_seconds is None else self.started + self.limits.max_seconds
+
+    def spent_budget(self, steps: int, usage: Usage) -> str:
+        """The budget that forbids a further step after `steps` steps that used `usage`, or ""."""
+        limits = self.limits
+        tokens = (usage.prompt_tokens or 0) + (usage.completion_tokens or 0)
+        if steps >= limits.max_steps:
+            return "max_steps"
+        if self.deadline is not None and self.clock() >= self.deadline:
+            return "max_seconds"
+        if limits.max_tokens is not None and tokens >= limits.max_tokens:
+            return "max_tokens"
+        if limits.max_cost is not None and self.cost(usage) >= limits.max_cost:
+            return "max_cost"
+        return ""
+
+    def cost(self, usage: Usage) -> float:
+        """What `usage` costs by the prompt's `prices`, which are per million tokens."""
+        prices = self.settings.prices
+        prompt = (usage.prompt_tokens or 0) * prices.get("prompt", 0.0)
+        return (prompt + (usage.completion_tokens or 0) * prices.get("completion", 0.0)) / 1_000_000
+
+    def remaining(self, steps: int) -> dict[str, Any]:
+        """What is left of the budgets before step `steps + 1`, for prompts that show it."""
+        left: dict[str, Any] = {"steps": self.limits.max_steps - steps}
+        if self.limits.max_tool_calls is not None:
+            left["tool_calls"] = self.limits.max_tool_calls - self.calls
+        if self.deadline is not None:
+            left["seconds"] = max(0.0, self.deadline - self.clock())
+        return left
+
+    # -- what to do about a mistake
+
+    def verdict(self, mistake: Mistake) -> str:
+        """The stop reason when the run ends over this mistake, or "" when the model is told and goes on."""
+        if mistake.fault in _MODEL_FAULTS:
+            self._errors.append(mistake)
+        else:
+            self._errors.clear()
+        if mistake.fault == "budget" or self.settings.faults.get(mistake.fault, "observe") == "stop":
+            return mistake.stop_reason
+        if mistake.fault == "loop_detected" and mistake.fields["notices"] >= _NOTICES:
+            return mistake.stop_reason
+        if self.limits.max_errors is not None and len(self._errors) >= self.limits.max_errors:
+            empty = all(error.message == "empty" for error in self._errors)
+            return "invalid_action:empty" if empty else "invalid_action:repeated"
+        return ""
+
+    # -- actions
+
+    def is_finish(self, action: Action) -> bool:
+        return self.tools.resolve(action.tool) == FINISH
+
+    def answer(self, action: Action) -> str:
+        """The answer of a finish action. Raises Mistake when there is none."""
+        self.args_hash = None
+        try:
+            answer = str(read_arguments(action.arguments, [Parameter("answer")])["answer"])
+        except ArgumentError:
+            answer = ""
+        if not answer.strip():
+            raise self._bad_arguments("empty_answer", FINISH)
+        if answer == PLACEHOLDER:
+            raise self._bad_arguments("placeholder_answer", FINISH, answer=answer)
+        return answer
+
+    def call(self, action: Action, step: int) -> str:
+        """Run the tool and return its result as text. Raises Mistake."""
+        self.args_hash = None
+        tool = self._permitted(action)
+        try:
+            arguments = tool.read(action.arguments)
+        except ArgumentError as error:
+            raise self._bad_arguments(
+                "bad_arguments", tool.name, problem=error.problem, usage=tool.usage, hint=error.expected
+            ) from None
+        self.args_hash = stable_hash(arguments)
+        self._refuse_repeat(tool, arguments)
+        if self.limits.max_tool_calls is not None and self.calls >= self.limits.max_tool_calls:
+            raise Mistake("no_calls_left", fault="budget", stop_reason="max_tool_calls", calls=self.calls)
+        self.calls += 1
+        result = self._run(tool, arguments)
+        self._errors.clear()
+        self._earlier[self._key(tool, arguments)] = _Earlier(step, arguments, result)
+        return result
+
+    def _permitted(self, action: Action) -> Tool:
+        name = self.tools.resolve(action.tool)
+        if name is not None and name in self.allowed:
+            return self.allowed[name]
+        if name is not None:
+            raise _refused("denied_tool", "tool_denied", name)
+        if action.tool in (self.settings.allow or ()):
+            raise _refused("missing_tool", "tool_missing", action.tool)
+        last_word = self.tools.resolve(action.tool.split()[-1]) if action.tool.split() else None
+        near = did_you_mean(action.tool, [*self.allowed, FINISH]).removeprefix(" (did you mean ").removesuffix("?)")
+        correction = written_action(last_word, action.arguments) if last_word in (*self.allowed, FINISH) else ""
+        raise _refused("unknown_tool", "tool_missing", action.tool, near=near, correction=correction)
+
+    def _bad_arguments(self, message: str, tool: str, **fields: Any) -> Mistake:
+        return Mistake(message, fault="tool_bad_args", stop_reason=f"tool_bad_args:{tool}", tool=tool, **fields)
+
+    # -- repeats
+
+    def _key(self, tool: Tool, arguments: Mapping[str, Any]) -> tuple[str, str]:
+        return tool.name, stable_hash(arguments, self.settings.repeats)
+
+    def _refuse_repeat(self, tool: Tool, arguments: Mapping[str, Any]) -> None:
+        if tool.options.repeatable or self.settings.repeats.mode == "off":
+            return
+        earlier = self._earlier.get(self._key(tool, arguments))
+        if earlier is None:
+            return
+        earlier.notices += 1
+        raise Mistake(
+            "repeat",
+            fault="loop_detected",
+            stop_reason="loop_detected",
+            tool=tool.name,
+            step=earlier.step,
+            notices=earlier.notices,
+            similar=earlier.arguments != arguments,
+            result=earlier.result if tool.options.pure else None,
+            others=[name for name in self.allowed if name != tool.name],
+        )
+
+    # -- running a tool
+
+    def _run(self, tool: Tool, arguments: Mapping[str, Any]) -> str:
+        seconds = tool.options.timeout or self.limits.tool_timeout
+        allowed = seconds
+        if self.deadline is not None:
+            left = max(0.0, self.deadline - self.clock())
+            allowed = left if seconds is None else min(seconds, left)
+        if self._worker is None:
+            self._worker = _Worker()
+        try:
+            result, error = self._worker.run(lambda: text_of(settled(tool.function(**arguments))), allowed)
+        except TimeoutError:
+            self._worker = None  # the thread is left to itself; a result that comes later has nowhere to go
+            raise _failed("tool_timeout", tool.name, seconds=f"{allowed:g}") from None
+        if error is None:
+            return str(result)
+        if not isinstance(error, Exception):
+            raise error  # KeyboardInterrupt and SystemExit are for the caller
+        raise _failed("tool_raised", tool.name, type=type(error).__name__, text=text_of(_message(error)))
+
+    def close(self) -> None:
+        """Let the worker thread end."""
+        if self._worker is not None:
+            self._worker.stop()
+            self._worker = None
+
+
+def stable_hash(arguments: Mapping[str, Any], repeats: Repeats | None = None) -> str:
+    """A short SHA-256 of a call's arguments in which the order of keys does not matter. With soft `repeats`, near
+    repeats have the same hash."""
+    values: Any = dict(arguments)
+    if repeats and repeats.mode == "soft":
+        values = _softened(values, repeats.round)
+    text = json.dumps(values, sort_keys=True, default=_hashable)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+
+
+def _softened(value: Any, nearest: float | None) -> Any:
+    if isinstance(value, str):
+        text = " ".join(value.split()).casefold()
+        if nearest and re.fullmatch(r"[+-]?\d{1,15}(?:\.\d{1,15})?", text):
+            return _softened(float(text), nearest)
+        return text
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return round(value / nearest) if nearest else float(value)
+    if isinstance(value, dict):
+        return {key: _softened(item, nearest) for key, item in value.items()}
+    return [_softened(item, nearest) for item in value] if isinstance(value, (list, tuple, set)) else value
+
+
+def _hashable(value: Any) -> Any:
+    if isinstance(value, (set, frozenset)):
+        return sorted(map(repr, value))
+    return value.isoformat() if isinstance(value, (datetime.date, datetime.datetime)) else repr(value)
+
+
+def _refused(message: str, fault: str, tool: str, **fields: Any) -> Mistake:
+    return Mistake(message, fault=fault, stop_reason=f"{fault}:{tool}", tool=tool, **fields)
+
+
+def _failed(message: str, tool: str, **fields: Any) -> Mistake:
+    return Mistake(message, fault="tool_error", stop_reason=f"tool_error:{tool}", tool=tool, **fields)
+
+
+def _message(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:  # an exception whose own __str__ fails still has to be reported
+        return "(no message)"
+
+
+class _Worker:
+    """A daemon thread that runs one call at a time, so that a call that hangs can be left behind."""
+
+    def __init__(self) -> None:
+        self._jobs: queue.SimpleQueue[tuple[Callable[[], Any], queue.SimpleQueue[Any]] | None] = queue.SimpleQueue()
+        context = contextvars.copy_context()
+        threading.Thread(target=context.run, args=(self._serve,), daemon=True, name="react-text tool").start()
+
+    def run(self, job: Callable[[], Any], timeout: float | None) -> tuple[Any, BaseException | None]:
+        """(result, None) or (None, what was raised). Raises TimeoutError after `timeout` seconds."""
+        reply: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._jobs.put((job, reply))
+        try:
+            return reply.get(timeout=timeout)  # type: ignore[no-any-return]
+        except queue.Empty:
+            self.stop()
+            raise TimeoutError from None
+
+    def stop(self) -> None:
+        self._jobs.put(None)
+
+    def _serve(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            work, reply = job
+            try:
+                reply.put((work(), None))
+            except BaseException as error:  # handed to the caller's thread, which decides
+                reply.put((None, error))
+            del work, reply, job

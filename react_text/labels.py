@@ -1,0 +1,78 @@
+"""The words that start the lines of the protocol: `Thought:`, `Action:`, `Observation:`, `Question:`.
+
+A label counts only at the start of a line; white space and the marks ``* _ # > - ` `` may stand before it, a number
+after it (`Action 2:`), and its colon may be full-width: models copy all of these from what they have read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from functools import lru_cache
+
+from .errors import AuthorError, did_you_mean
+
+# One run of marks, an optional number, one more run: no two neighbouring runs can share a character, so that the
+# match stays linear on `Action` + 100,000 blanks. The first run is atomic (a look-ahead and what it found; Python
+# 3.10 has no `*+`): giving back its marks one by one could never help.
+BEFORE_LABEL = r"(?=(?P<marks>[ \t*_#>`\-]*))(?P=marks)(?:\d+[.)][ \t*_`]*)?"
+AFTER_LABEL = r"[ \t*_`]*(?:\d+[ \t*_`]*)?[:：]"
+
+
+@dataclass(frozen=True)
+class Labels:
+    """The bare words of one label set (no colon), and whether they carry the number of the step."""
+
+    thought: str = "Thought"
+    action: str = "Action"
+    observation: str = "Observation"
+    question: str = "Question"
+    numbered: bool = False
+
+    @classmethod
+    def of(cls, setting: str | Mapping[str, str] | Labels) -> Labels:
+        """`plain`, `numbered`, or a mapping of own words; raises AuthorError for anything else."""
+        if isinstance(setting, Labels):
+            return setting
+        if isinstance(setting, str):
+            if setting not in ("plain", "numbered"):
+                raise AuthorError(f"labels is plain, numbered or a mapping of words, not {setting!r}")
+            return cls(numbered=setting == "numbered")
+        words = {field.name for field in fields(cls)}
+        for key, word in setting.items():
+            if key not in words:
+                raise AuthorError(f"labels: unknown label {key!r}{did_you_mean(key, words)}")
+            if key != "numbered" and (not word or not word.strip(" :：") or "\n" in word):
+                raise AuthorError(f"labels: {key} must be a word, not {word!r}")
+        own = {key: word.strip().rstrip(":：") for key, word in setting.items() if key != "numbered"}
+        return cls(**own, numbered=str(setting.get("numbered", "")).lower() == "true")
+
+    def cue(self, word: str, step: int) -> str:
+        """The label as it is written: `Thought:`, or `Thought 3:` in a numbered set."""
+        return f"{word} {step}:" if self.numbered else f"{word}:"
+
+    def stops(self, step: int) -> list[str]:
+        """The stop strings that a server is asked to honour at `step`: label lines that the model must not write.
+
+        They begin with a newline, because a stop string in the middle of a line would cut a thought that speaks
+        about an observation.
+        """
+        plain = [f"\n{self.observation}:", f"\n{self.question}:"]
+        return [f"\n{self.observation} {step}:", *plain] if self.numbered else plain
+
+
+PLAIN = Labels()
+
+
+@lru_cache(maxsize=64)
+def label_line(*words: str) -> re.Pattern[str]:
+    """A pattern that finds the next line that starts with one of `words` as a label; group `word` is what it says."""
+    return re.compile(f"^{BEFORE_LABEL}(?P<word>{'|'.join(map(re.escape, words))}){AFTER_LABEL}[*_`]*", re.I | re.M)
+
+
+@lru_cache(maxsize=64)
+def label_beginning(*words: str) -> re.Pattern[str]:
+    """A pattern for a whole line that is only the beginning of one of these labels: `Observ`, `Observation 2`."""
+    starts = (re.escape(word[:n]) for word in words for n in range(len(word), 0, -1))
+    return re.compile(f"{BEFORE_LABEL}(?:{'|'.join(starts)})[ \\t\\r*_`]*(?:\\d+[ \\t\\r]*)?", re.I)

@@ -1,0 +1,81 @@
+"""The one seam between the engine and a language model: prompt in, `Completion` out."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+Finish = Literal["stop", "eos", "length", "cut"]
+"""Why a completion ended: a stop string, the end-of-text token, max_tokens, or because the client closed the stream.
+Servers that do not tell `stop` from `eos` are recorded as `stop`."""
+
+OnText = Callable[[str], bool]
+"""Called with each new piece of text; returns True when no more is needed, and the stream is closed there."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to sample one completion. `max_tokens` is always sent: some servers stop after 16 tokens otherwise.
+
+    `extra` holds further request fields, sent under the names the author gave (`top_p`, `min_p`, `cache_prompt`...).
+    """
+
+    max_tokens: int = 256
+    temperature: float = 0.0
+    seed: int | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    def as_dict(self) -> dict[str, Any]:
+        """All fields that are set, `extra` among them."""
+        seed = {} if self.seed is None else {"seed": self.seed}
+        return {"max_tokens": self.max_tokens, "temperature": self.temperature, **seed, **self.extra}
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Token counts; None where the server did not tell. `cached_tokens` are the prompt tokens it did not evaluate again."""
+
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    cached_tokens: int | None = None
+
+    def __add__(self, other: Usage) -> Usage:
+        def total(a: int | None, b: int | None) -> int | None:
+            return b if a is None else a if b is None else a + b
+
+        return Usage(*map(total, dataclasses.astuple(self), dataclasses.astuple(other)))
+
+
+@dataclass(frozen=True)
+class Completion:
+    """What a model wrote after a prompt, and why it stopped. `warnings` are for people: a server that ignored `stop`."""
+
+    text: str
+    finish: Finish = "stop"
+    usage: Usage = Usage()
+    warnings: tuple[str, ...] = ()
+
+
+class Model(Protocol):
+    """Anything that continues a text."""
+
+    @property
+    def name(self) -> str:
+        """What logs and traces call this model."""
+
+    def complete(
+        self,
+        prompt: str,
+        *,
+        stop: Sequence[str],
+        options: Options,
+        on_text: OnText | None = None,
+        deadline: float | None = None,
+    ) -> Completion:
+        """Continue `prompt` until a `stop` string, the model's own end, `options.max_tokens`, or `on_text` says enough.
+
+        `deadline` is a `time.monotonic()` value. Raises `ServerError` (or `ServerTimeout`, `ContextOverflow`) and
+        nothing else.
+        """

@@ -1,0 +1,96 @@
+"""Models without a server: fixed turns for tests and demos, and plain functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..errors import ReactTextError, ServerError, ServerTimeout
+from .base import Completion, Model, OnText, Options
+
+
+class ScriptedModel:
+    """Replays fixed turns, whatever the prompt.
+
+    A turn is the text that the model "writes" after the cue `Thought:`, or a `Completion` where the way it ended
+    matters. Each run replays the script from its first turn; a run that asks for more turns than there are ends with
+    a ServerError that says so.
+    """
+
+    def __init__(self, turns: Iterable[str | Completion], name: str = "scripted") -> None:
+        self.turns = tuple(turn if isinstance(turn, Completion) else Completion(turn) for turn in turns)
+        self.name = name
+        self._next = 0
+
+    @classmethod
+    def from_trace(cls, path: str | Path) -> ScriptedModel:
+        """The model half of a trace. Raises AuthorError."""
+        from ..trace import Trace
+
+        trace = Trace.load(path)
+        turns: list[Completion] = []
+        for number, text in enumerate(trace.completions, 1):
+            completion = Completion(text, trace.finishes.get(number, "stop"))  # type: ignore[arg-type]
+            # A turn is recorded as empty only after it was asked for twice.
+            turns += [completion] if text.strip() else [completion, completion]
+        return cls(turns, name=f"scripted:{Path(path).name}")
+
+    def session(self) -> ScriptedModel:
+        """A copy that begins at the first turn: what one run plays from."""
+        return ScriptedModel(self.turns, self.name)
+
+    def complete(
+        self,
+        prompt: str,
+        *,
+        stop: Sequence[str],
+        options: Options,
+        on_text: OnText | None = None,
+        deadline: float | None = None,
+    ) -> Completion:
+        if self._next >= len(self.turns):
+            raise ServerError(f"the script of {self.name} has {len(self.turns)} turns, and the run asked for one more")
+        turn = self.turns[self._next]
+        self._next += 1
+        if on_text is not None:
+            on_text(turn.text)
+        return turn
+
+
+class CallableModel:
+    """A plain function `llm(prompt, stop=[...]) -> str` as a model."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+        self.name = getattr(function, "__name__", type(function).__name__)
+
+    def complete(
+        self,
+        prompt: str,
+        *,
+        stop: Sequence[str],
+        options: Options,
+        on_text: OnText | None = None,
+        deadline: float | None = None,
+    ) -> Completion:
+        try:
+            text = self.function(prompt, stop=list(stop))
+        except ReactTextError:
+            raise
+        except TimeoutError as error:
+            raise ServerTimeout(f"the model function {self.name} timed out: {error}") from error
+        except Exception as error:
+            raise ServerError(f"the model function {self.name} raised {type(error).__name__}: {error}") from error
+        if isinstance(text, Completion):
+            return text
+        if not isinstance(text, str):
+            raise ServerError(f"the model function {self.name} returned {type(text).__name__}, not a text")
+        if on_text is not None:
+            on_text(text)
+        return Completion(text)
+
+
+def as_model(model: Model | Callable[..., Any]) -> Model:
+    """A model object as it is, a plain function wrapped."""
+    return model if hasattr(model, "complete") else CallableModel(model)  # type: ignore[return-value, arg-type]

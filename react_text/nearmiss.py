@@ -1,0 +1,152 @@
+"""Texts that are not `tool[arguments]` but mean it -> the action they mean, for the corrected line of an error.
+
+Everything here reads each character a bounded number of times: the text can be as hostile as any other.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import lru_cache
+
+from .labels import AFTER_LABEL, BEFORE_LABEL
+from .scan import closing_bracket, read_object, unquoted
+
+FINISH = "finish"
+
+_NAME = r"[^\W\d][\w-]{0,79}"
+_CALL = re.compile(rf"({_NAME})[ \t]*\(")
+_SOFT = re.compile(rf"({_NAME})(?::[ \t]*|[ \t]+)(\S[^\n]*)")
+_BARE_CALL = re.compile(rf"^[ \t*`>-]*({_NAME})[ \t]*(?=\[)", re.M)
+_INPUT = re.compile(rf"^{BEFORE_LABEL}action[ _]?input{AFTER_LABEL}", re.I | re.M)
+_ANSWER = re.compile(rf"^{BEFORE_LABEL}(?:final[ \t_]*)?answer{AFTER_LABEL}", re.I | re.M)
+_SPACE = re.compile(r"\s*")
+_MARKS = " \t\r\n*_`"
+
+
+def near_miss(
+    text: str, start: int, end: int, label: re.Pattern[str], *, certain: bool = False
+) -> tuple[str, str] | None:
+    """What `text[start:end]`, which follows an action label, means: (kind, `tool[arguments]`), or None.
+
+    `label` finds label lines. `certain` leaves out the forms that may as well be prose.
+    """
+    while start < end and text[start] in _MARKS:
+        start += 1
+    following = label.search(text, start, end)
+    end = following.start() if following else end
+    line_end = text.find("\n", start, end)
+    line_end = end if line_end < 0 else line_end
+    line = text[start:line_end].rstrip(_MARKS)
+    if call := _CALL.match(text, start, line_end):
+        closing = closing_bracket(text, call.end() - 1, end)
+        if closing is None:
+            closing = text.rfind(")", call.end(), line_end)
+        if closing >= 0:
+            return "parentheses", action(call[1], text[call.end() : closing])
+    if line.startswith("["):
+        inner = _in_brackets(text, start, end)
+        if inner:
+            return "bracketed_name", inner
+    if line.startswith("{"):
+        meant = _json_action(text, start, end)
+        if meant:
+            return "json", meant
+    next_text = _SPACE.match(text, line_end, end).end()  # type: ignore[union-attr]  # it matches the empty string too
+    given = _INPUT.match(text, text.rfind("\n", start, next_text) + 1, end)
+    if given and 0 < len(line) <= 80:
+        return "action_input", action(line.strip("[] "), text[given.end() : end].strip())
+    if not certain and (soft := _SOFT.fullmatch(line)):
+        return "not_a_call", action(soft[1], soft[2])
+    return None
+
+
+def answer_line(text: str, end: int, label: re.Pattern[str]) -> tuple[int, str] | None:
+    """A line `Answer: ...` or `Final Answer: ...`: (its offset, the finish action), or None."""
+    found = _ANSWER.search(text, 0, end)
+    if not found:
+        return None
+    following = label.search(text, found.end(), end)
+    answer = text[found.end() : following.start() if following else end].strip()
+    return (found.start(), f"{FINISH}[{answer}]") if answer else None
+
+
+def bare_call(text: str, end: int, label: re.Pattern[str]) -> tuple[int, str] | None:
+    """A last line that is `tool[arguments]` without its label: (its offset, the action), or None."""
+    last = None
+    for last in _BARE_CALL.finditer(text, 0, end):  # noqa: B007
+        pass
+    if last is None:
+        return None
+    closing = closing_bracket(text, last.end(), end)
+    if closing is None or text[closing + 1 : end].strip(_MARKS):
+        return None
+    return last.start(), action(last[1], text[last.end() + 1 : closing])
+
+
+def misplaced_call(
+    text: str, end: int, action_label: str, observation_label: str
+) -> tuple[str, int, int, str] | None:
+    """The first `Action: tool[arguments]` in the middle of a line: (kind, start, end, the action), or None.
+
+    The kind is `invented` when an observation follows on the same line, otherwise `inline`. An invented one is
+    preferred over an earlier inline one.
+    """
+    call_pattern, observation = _inline(action_label, observation_label)
+    inline = None
+    position, line_end, last_observation = 0, -1, -1
+    while call := call_pattern.search(text, position, end):
+        if call.start() > line_end:
+            line_end = text.find("\n", call.end(), end)
+            line_end = end if line_end < 0 else line_end
+            last_observation = max((o.start() for o in observation.finditer(text, call.end(), line_end)), default=-1)
+        closing = closing_bracket(text, call.end() - 1, line_end)
+        if closing is None:
+            position = line_end
+            continue
+        position = closing + 1
+        found = (call.start(), position, action(call[1], text[call.end() : closing]))
+        if last_observation >= position:
+            return ("invented", *found)
+        inline = inline or ("inline", *found)
+    return inline
+
+
+def action(tool: str, arguments: str) -> str:
+    """`tool[arguments]`; for finish without the parameter's name and the quotes that a Python call needs."""
+    arguments = arguments.strip()
+    if tool.casefold() == FINISH:
+        arguments = re.sub(r"\Aanswer[ \t]*=[ \t]*", "", arguments)
+        arguments = unquoted(arguments)[0]
+    return f"{tool}[{arguments}]"
+
+
+def _in_brackets(text: str, start: int, end: int) -> str | None:
+    """`[search][ferry]` and `[search[ferry]]`."""
+    closing = closing_bracket(text, start, end)
+    if closing is None:
+        return None
+    inner = text[start + 1 : closing].strip()
+    if text[closing + 1 : closing + 2] in ("[", "("):
+        last = closing_bracket(text, closing + 1, end)
+        return action(inner, text[closing + 2 : last]) if last and re.fullmatch(_NAME, inner) else None
+    return inner if re.match(rf"{_NAME}\[", inner) and inner.endswith("]") else None
+
+
+def _json_action(text: str, start: int, end: int) -> str | None:
+    """`{"action": "search", "action_input": "ferry"}` and its common variants."""
+    closing = closing_bracket(text, start, end)
+    value = read_object(text[start : closing + 1]) if closing else None
+    if not value:
+        return None
+    name = next((value[key] for key in ("action", "tool", "name") if key in value), None)
+    given = next((value[key] for key in ("action_input", "input", "arguments", "args", "parameters") if key in value), "")
+    if not isinstance(name, str) or not re.fullmatch(_NAME, name):
+        return None
+    return action(name, given if isinstance(given, str) else json.dumps(given, ensure_ascii=False))
+
+
+@lru_cache(maxsize=16)
+def _inline(action_label: str, observation_label: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    call = rf"(?<=[^\s*_#>`-])[ \t]+[*_`]*{re.escape(action_label)}{AFTER_LABEL}[ \t*_`]*({_NAME})[ \t]*\["
+    return re.compile(call, re.I), re.compile(rf"{re.escape(observation_label)}{AFTER_LABEL}", re.I)

@@ -1,0 +1,99 @@
+"""Result or mistake -> the exact text appended to the transcript. All wording is in `observe.j2`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+from .errors import AuthorError, Mistake
+from .labels import Labels, label_line
+from .nearmiss import FINISH
+from .output import sendable
+from .settings import Settings
+from .templates import environment
+from .tools import Toolbox
+
+_FILE = "observe.j2"
+_SPECIAL_TOKEN = re.compile(r"<\|[^|<>\n]{1,64}\|>")
+
+
+class Observer:
+    """Words what a run tells its model. `folder` may hold an `observe.j2` that overrides single macros."""
+
+    def __init__(self, tools: Toolbox, settings: Settings, folder: Path | None = None) -> None:
+        self.labels = settings.labels
+        self.settings = settings
+        self._tools = tools
+        values = {"tools": tools.usages(), "labels": settings.labels, "limits": settings.limits}
+        self._modules = [_module(environment(), values, None)]
+        if folder is not None and (folder / _FILE).is_file():
+            self._modules.insert(0, _module(environment(folder), values, folder / _FILE))
+
+    def mistake(self, mistake: Mistake) -> str:
+        """The observation for a mistake."""
+        form = next((tool.form for tool in self._tools.values()), f"{FINISH}[answer]")
+        tried = self._tools.resolve(mistake.fields.get("tool") or "")
+        if tried:
+            form = self._tools[tried].form if tried in self._tools else f"{FINISH}[answer]"
+        fields = {"form": form, "max_tokens": self.settings.options.max_tokens, "correction": "", **mistake.fields}
+        if not self._callable(fields["correction"]):
+            fields["correction"] = ""
+        return self._say(mistake.message, _without_special_tokens(fields))
+
+    def result(self, text: str) -> str:
+        """The observation for a tool's result: verbatim, but for an empty one and what the prompt has opted into."""
+        if not text:
+            return self._say("no_output", {})
+        limit = self.settings.limits.max_observation
+        if limit is not None and len(text) > limit:
+            head = (limit + 1) // 2
+            tail = text[len(text) - (limit - head) :] if limit > head else ""
+            note = self._say("shortened", {"left_out": len(text) - limit, "length": len(text)})
+            text = f"{text[:head]}\n{note}\n{tail}"
+        return guarded(text, self.labels) if self.settings.observations == "guarded" else text
+
+    def _callable(self, correction: str) -> bool:
+        """Whether a corrected line names something that can be called: a wrong guess is worse than none."""
+        return self._tools.resolve(correction.partition("[")[0].strip()) is not None
+
+    def _say(self, name: str, fields: dict[str, Any]) -> str:
+        macro = next(getattr(module, name) for module in self._modules if hasattr(module, name))
+        return sendable(str(macro(fields)))
+
+
+def frame(observation: str, cue: str) -> str:
+    """The line or lines of an observation as they stand in the transcript. Loading a trace undoes exactly this."""
+    gap = "" if not observation or observation.startswith("\n") else " "
+    return f"{cue}{gap}{observation}\n"
+
+
+def guarded(text: str, labels: Labels) -> str:
+    """`text` with two blanks before every line that would otherwise begin with a label."""
+    pattern = label_line(labels.thought, labels.action, labels.observation, labels.question)
+    return pattern.sub(lambda match: "  " + match[0], text)
+
+
+def label_like(text: str, labels: Labels) -> bool:
+    """Whether a line of a tool's output begins like a line of the protocol."""
+    return bool(label_line(labels.thought, labels.action, labels.observation, labels.question).search(text))
+
+
+def _module(env: jinja2.Environment, values: dict[str, Any], path: Path | None) -> Any:
+    try:
+        return env.get_template(_FILE).make_module(values)
+    except jinja2.TemplateSyntaxError as error:
+        raise AuthorError(f"template: {error.message}", path=error.filename or path, line=error.lineno) from None
+    except jinja2.TemplateError as error:
+        raise AuthorError(f"template: {error.message}", path=path) from None
+
+
+def _without_special_tokens(fields: dict[str, Any]) -> dict[str, Any]:
+    """What the model wrote is quoted without `<|...|>`, which a server could read as a control token."""
+    return {k: _SPECIAL_TOKEN.sub("", v) if isinstance(v, str) else v for k, v in fields.items()}
+
+
+__all__: Sequence[str] = ("Observer", "frame", "guarded", "label_like")

@@ -1,0 +1,66 @@
+"""What a tool returned -> the text of its observation, verbatim."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import re
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+_MOST_ITEMS = 10_000
+_ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]{6,}")
+# Strict servers refuse NUL and its neighbours with a 400. Tab, newline and CR are text; ESC begins terminal escapes,
+# which stay as they are in the text.
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f\ud800-\udfff]")
+
+
+def settled(value: Any) -> Any:
+    """The value behind an awaitable, and the items of an iterator; everything else as it is."""
+    if inspect.isawaitable(value):
+        value = asyncio.run(_awaited(value))
+    return list(islice(value, _MOST_ITEMS)) if isinstance(value, Iterator) else value
+
+
+def text_of(value: Any) -> str:
+    """A `str` as it is, bytes as UTF-8, None as "", anything else through `str()`.
+
+    The text is the same in every process: sets are sorted and memory addresses left out. What cannot be sent (lone
+    surrogates, control characters such as NUL, bytes that are no UTF-8) becomes U+FFFD, here and nowhere else, so that
+    transcript, trace and request hold the same text.
+    """
+    if value is None:
+        return ""
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        text = bytes(value).decode("utf-8", "replace")
+    elif isinstance(value, str):
+        text = str(value)
+    else:
+        text = _ADDRESS.sub("", _stable(value))
+    return sendable(text)
+
+
+def sendable(text: str) -> str:
+    """`text` with U+FFFD for every character that a server could not be sent."""
+    return _CONTROL.sub("\ufffd", text)
+
+
+def _stable(value: Any, depth: int = 0) -> str:
+    """`str(value)` with the members of sets in a fixed order."""
+    kind = type(value)
+    if depth > 100 or kind not in (dict, list, tuple, set, frozenset) or not value:
+        return str(value) if depth == 0 else repr(value)
+    if kind is dict:
+        return "{" + ", ".join(f"{key!r}: {_stable(item, depth + 1)}" for key, item in value.items()) + "}"
+    parts = [_stable(item, depth + 1) for item in value]
+    if kind is list:
+        return f"[{', '.join(parts)}]"
+    if kind is tuple:
+        return f"({parts[0]},)" if len(parts) == 1 else f"({', '.join(parts)})"
+    members = "{" + ", ".join(sorted(parts)) + "}"
+    return members if kind is set else f"frozenset({members})"
+
+
+async def _awaited(value: Any) -> Any:
+    return await value

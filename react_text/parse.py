@@ -1,0 +1,381 @@
+"""Completion text -> `Turn(thought, action)`, or a `ParseError` that the model can act on.
+
+The text is what a model wrote after the cue `Thought:`. It is read by five rules, each in linear time:
+
+    THINK   reasoning blocks are not part of the turn
+    CUT     the turn ends before a line that starts with an observation or question label
+    LABEL   an action needs its label at a line start, outside a fence unless every action is fenced
+    FIRST   the first complete action counts; nothing behind its closing bracket is read or kept
+    CLOSE   the closing bracket is found by one balanced scan; a missing one is never guessed
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import lru_cache
+
+from .errors import ParseError
+from .labels import PLAIN, Labels, label_beginning, label_line
+from .nearmiss import answer_line, bare_call, misplaced_call, near_miss
+from .scan import closing_bracket
+
+Span = tuple[int, int]
+
+_THINK = re.compile(r"<think>|</think>", re.I)
+_FENCE = r"^[ \t]*(?:```+|~~~+)[ \t]*[\w+-]*[ \t]*\r?$"
+# What chat models say when their turn is over; raw endpoints often return it as text.
+_END_OF_TURN = (
+    r"<\|(?:im_end|eot_id|eom_id|end|endoftext|end_of_text|end_of_turn)\|>|</s>|<end_of_turn>|<eos>|<｜end▁of▁sentence｜>"
+)
+_SPECIAL_TOKEN = re.compile(r"<\|[^|<>\n]{1,64}\|>")
+_OPENING = re.compile(r"[\[［【]")
+_NONE = re.compile(r"(?:none|null|nil|n/?a|no (?:action|tool)\b.*|nothing|-+)[ \t.]*(?:\(.*)?(?:[\[(].*)?", re.I)
+_BLANK_OR_MARK = re.compile(r"[\s*`]*")
+_MARKS = " \t\r*_`"
+_LONGEST_NAME = 80
+_EXECUTABLE = frozenset(["parentheses", "action_input", "bracketed_name", "json", "inline", "answer_label", "bare_call"])
+
+
+@dataclass(frozen=True)
+class Action:
+    """`tool[arguments]` as the model wrote it; the spans are offsets into the completion."""
+
+    tool: str
+    arguments: str
+    tool_span: Span = (0, 0)
+    arguments_span: Span = (0, 0)
+
+    def __str__(self) -> str:
+        return f"{self.tool}[{self.arguments}]"
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One turn of the model.
+
+    `text` is the prefix of the completion up to the action's closing bracket; `clean` is the same as the transcript
+    keeps it behind the cue: no reasoning block, no repeated `Thought:`, no white space at either end.
+    """
+
+    thought: str
+    action: Action
+    text: str
+    clean: str
+    thought_span: Span = (0, 0)
+
+
+def parse_turn(
+    text: str, *, labels: Labels = PLAIN, truncated: bool = False, lenient: Collection[str] = ()
+) -> Turn:
+    """Read one turn.
+
+    `truncated` says that the server stopped at max_tokens, so that an open bracket is explained to the model as
+    such. `lenient` names tools whose unambiguous near misses (`search(x)`, `Action Input:`, `Final Answer:`) are
+    read as if they were well formed; without it they are errors that carry the corrected line.
+
+    Raises ParseError, and nothing else, for a text without a readable action.
+    """
+    return _Reader(text, labels).turn(truncated, {same_name(name): name for name in lenient})
+
+
+def turn_end(text: str, labels: Labels = PLAIN) -> int | None:
+    """Where a turn that is still being written has ended, so that no more of it is needed: behind the closing bracket
+    of its first action, or before a label that ends it. None while what follows could still matter."""
+    reader = _Reader(text, labels, growing=True)
+    call, _ = reader.first_call()
+    if call and call.closing is not None and not call.fenced:
+        return call.closing + 1
+    return reader.end if reader.cut_label and not reader.open_think else None
+
+
+def is_empty(text: str, labels: Labels = PLAIN) -> bool:
+    """Whether nothing is left of a completion after THINK and CUT, although no reasoning block is open."""
+    reader = _Reader(text, labels)
+    return not reader.open_think and not reader.hidden and not text[: reader.end].strip()
+
+
+def has_open_think(text: str, labels: Labels = PLAIN) -> bool:
+    """Whether a completion ends inside a reasoning block."""
+    return _Reader(text, labels).open_think
+
+
+def same_name(name: str) -> str:
+    """What two spellings of one tool name have in common: they may differ in case, `-` and `_`."""
+    return name.casefold().replace("-", "").replace("_", "")
+
+
+@dataclass(frozen=True)
+class _Call:
+    """What stands behind an action label: a name and an opening bracket, perhaps closed."""
+
+    label: int
+    name: Span
+    opening: int
+    closing: int | None
+    fenced: bool
+
+
+class _Reader:
+    """One reading of one completion. Offsets always refer to the completion as it came."""
+
+    def __init__(self, text: str, labels: Labels, growing: bool = False) -> None:
+        self.text = text
+        self.growing = growing
+        self.labels = labels
+        self.label = label_line(labels.thought, labels.action, labels.observation, labels.question)
+        self.hidden, self.open_think = _reasoning(text, label_line(labels.action))
+        # Hidden stretches become blanks, so that offsets stay and a label right behind `</think>` starts its line.
+        self.visible = _blanked(text, self.hidden)
+        self.folded = self.visible.casefold()
+        self.end, self.cut_label = self._cut()
+        self._next_label = (-1, -1)
+
+    def turn(self, truncated: bool, lenient: dict[str, str]) -> Turn:
+        call, attempt = self.first_call()
+        if call and call.closing is not None:
+            turn = self._turn(call)
+            if lenient and same_name(turn.action.tool) not in lenient:
+                name = turn.action.tool.split()[-1] if turn.action.tool else ""
+                if same_name(name) in lenient:  # `Use search[...]`
+                    return self._rewritten(call.label, f"{name}[{turn.action.arguments}]")
+            return turn
+        error = self._error(call, attempt, truncated)
+        if error.correction and error.kind in _EXECUTABLE:
+            name = error.correction.partition("[")[0]
+            if same_name(name) in lenient:
+                return self._rewritten(error.fields["start"], error.correction)
+        raise error
+
+    # -- CUT and LABEL
+
+    def _cut(self) -> tuple[int, str]:
+        """Where the turn ends, and the label that ended it ("" when none did)."""
+        words = (self.labels.observation, self.labels.question)
+        match = self._mentions(*words) and label_line(*words).search(self.visible)
+        if match:
+            return match.start(), match["word"]
+        last = self.visible.rfind("\n") + 1
+        if not self.growing and label_beginning(*words).fullmatch(self.visible, last):
+            return last, ""  # a stop string that the server began to write, such as `Observ`
+        return len(self.visible), ""
+
+    def _mentions(self, *words: str) -> bool:
+        """Whether a word occurs at all: far cheaper to ask than to look for it at each of a million line starts."""
+        return any(word.casefold() in self.folded for word in words)
+
+    def first_call(self) -> tuple[_Call | None, int | None]:
+        """The call that counts, and the offset behind the first action label that holds something else."""
+        pattern = _landmarks(self.labels.action)
+        fenced: _Call | None = None
+        attempt: int | None = None
+        inside_fence = False
+        if not self._mentions(self.labels.action):
+            return None, None
+        position = self._first_landmark()
+        last_opening = max(self.visible.rfind(bracket) for bracket in "[［【")
+        while match := pattern.search(self.visible, position, self.end):
+            position = max(match.end(), position + 1)
+            if match["fence"]:
+                inside_fence = not inside_fence
+            elif match["over"]:
+                self.end = match.start()
+            elif not (inside_fence and fenced):
+                call = self._call(match.start(), match.end(), inside_fence) if position <= last_opening else None
+                if call is None:
+                    if attempt is None and self._holds_something(match.end()):
+                        attempt = match.end()
+                        if near_miss(self.visible, attempt, self.end, self.label, certain=True):
+                            break  # an action in another form is an action all the same: what follows is not the first
+                elif inside_fence:
+                    fenced = call
+                    position = position if call.closing is None else call.closing
+                else:
+                    return call, attempt
+        return fenced, attempt
+
+    def _first_landmark(self) -> int:
+        """Where the search may start: with no fence and no token in the text, at the line of the first mention."""
+        if any(sign in self.visible for sign in ("```", "~~~", "<")):
+            return 0
+        mention = re.compile(re.escape(self.labels.action), re.I).search(self.visible)
+        return self.visible.rfind("\n", 0, mention.start()) + 1 if mention else 0
+
+    def _holds_something(self, position: int) -> bool:
+        return bool(self.visible[position : _line_end(self.visible, position, self.end)].strip(_MARKS))
+
+    def _call(self, label: int, position: int, fenced: bool) -> _Call | None:
+        """The call behind a label, on its line or, when that is empty, on the next one that is not."""
+        blank = _BLANK_OR_MARK.match(self.visible, position, self.end)
+        start = blank.end() if blank else position
+        line_start = self.visible.rfind("\n", position, start) + 1
+        if line_start and self.label.match(self.visible, line_start, self.end):
+            return None
+        line_end = _line_end(self.visible, start, self.end)
+        opening = _OPENING.search(self.visible, start, line_end)
+        if opening is None:
+            return None
+        name_end = opening.start()
+        token = _SPECIAL_TOKEN.search(self.text, start, name_end)
+        name = self.text[start : token.start() if token else name_end].rstrip(" \t*`")
+        if not name or len(name) > _LONGEST_NAME or "(" in name or _NONE.fullmatch(name):
+            return None
+        closing = self._closing(opening.start())
+        return _Call(label, (start, start + len(name)), opening.start(), closing, fenced)
+
+    # -- CLOSE
+
+    def _closing(self, opening: int) -> int | None:
+        balanced = closing_bracket(self.text, opening, self.end, self._label_after, growing=self.growing)
+        if balanced is not None or self.growing:
+            return balanced
+        before_label = min(self._label_after(opening), self.end)
+        last = max(self.text.rfind(closer, opening, before_label) for closer in "]］】")
+        return last if last > opening else None
+
+    def _label_after(self, position: int) -> int:
+        """The start of the next label line after `position`; asked for growing positions, so each line is read once."""
+        asked, found = self._next_label
+        if not asked <= position < found:
+            match = self.label.search(self.visible, position, self.end)
+            found = match.start() if match else self.end
+            self._next_label = (position, found)
+        return found
+
+    # -- what is kept
+
+    def _turn(self, call: _Call) -> Turn:
+        assert call.closing is not None
+        early = misplaced_call(self.visible, call.label, self.labels.action, self.labels.observation)
+        if early and early[0] == "invented":  # a call and its result on one line: what follows rests on nothing
+            raise self._misplaced(early)
+        name = self.text[slice(*call.name)]
+        arguments = (call.opening + 1, call.closing)
+        action = Action(name, self.text[slice(*arguments)], call.name, arguments)
+        clean = self._kept(call.closing + 1, call.opening, dropped=(call.name[1], call.opening), fenced=call.fenced)
+        thought = self._kept(call.label, call.label, fenced=call.fenced)
+        start = self.text.find(thought, 0, call.label) if thought else 0
+        return Turn(thought, action, self.text[: call.closing + 1], clean, (start, start + len(thought)))
+
+    def _rewritten(self, label: int, canonical: str) -> Turn:
+        """The turn with a near miss replaced by its canonical line."""
+        tool, _, rest = canonical.partition("[")
+        thought = self._kept(label, label)
+        line = f"{self.labels.action}: {canonical}"
+        clean = f"{thought}\n{line}" if thought else line
+        return Turn(thought, Action(tool, rest[:-1]), self.text[: self.end], clean, (0, len(thought)))
+
+    def _kept(self, end: int, tokens_until: int, dropped: Span = (0, 0), fenced: bool = False) -> str:
+        """`text[:end]` as the transcript keeps it. Special tokens are dropped up to `tokens_until`: a server could
+        read them as control tokens when they come back in the next prompt."""
+        spans = [span for span in self.hidden if span[0] < end]
+        if "<|" in self.text:
+            spans += [match.span() for match in _SPECIAL_TOKEN.finditer(self.text, 0, tokens_until)]
+            if _SPECIAL_TOKEN.search(self.text, *dropped):
+                spans.append(dropped)
+        kept = _without(self.text[:end], spans).strip()
+        if fenced:
+            kept = re.sub(r"\A(?:```+|~~~+)[^\n]*\n\s*", "", kept)
+        label = label_line(self.labels.thought).match(kept)
+        return kept[label.end() :].lstrip() if label else kept
+
+    # -- what went wrong
+
+    def _error(self, call: _Call | None, attempt: int | None, truncated: bool) -> ParseError:
+        text = self._kept(self.end, self.end)
+        if call:
+            why = "length" if truncated else "label" if self.cut_label else "open"
+            tool = self.text[slice(*call.name)]
+            return ParseError("truncated", text=text, tool=tool, why=why, label=self.cut_label)
+        if self.open_think:
+            return ParseError("open_think", text=text, truncated=truncated)
+        if not text:
+            inside = any(label_line(self.labels.action).search(self.text, *span) for span in self.hidden)
+            return ParseError("in_think" if inside else "empty", text=text)
+        if attempt is not None:
+            line = self.visible[attempt : _line_end(self.visible, attempt, self.end)].strip(_MARKS)
+            if _NONE.fullmatch(line):
+                return ParseError("no_tool", text=text)
+            miss = near_miss(self.visible, attempt, self.end, self.label)
+            kind, correction = miss or ("not_a_call", "")
+            return ParseError(kind, text=text, correction=correction, start=self.visible.rfind("\n", 0, attempt) + 1)
+        misplaced = self._mentions("[") and misplaced_call(self.visible, self.end, self.labels.action, self.labels.observation)
+        if misplaced:
+            return self._misplaced(misplaced)
+        for kind, sign, find in (("answer_label", "answer", answer_line), ("bare_call", "[", bare_call)):
+            found = self._mentions(sign) and find(self.visible, self.end, self.label)
+            if found:
+                return ParseError(kind, text=text, correction=found[1], start=found[0])
+        if truncated:
+            return ParseError("truncated", text=text, tool="", why="length", label="")
+        return ParseError("no_action", text=text)
+
+
+    def _misplaced(self, found: tuple[str, int, int, str]) -> ParseError:
+        kind, start, end, correction = found
+        return ParseError(kind, text=self._kept(end, end), correction=correction, start=start)
+
+
+def _reasoning(text: str, action_label: re.Pattern[str]) -> tuple[list[Span], bool]:
+    """The spans of `<think>` blocks, and whether the last one is still open.
+
+    A block that its prompt has opened shows only its end. Tags behind the first action that has a bracket are left
+    alone: they are part of its arguments, or behind it and not read.
+    """
+    spans: list[Span] = []
+    opened: int | None = None
+    position = 0
+    for tag in _THINK.finditer(text):
+        if tag[0][1] != "/":
+            if opened is None:
+                if _begins_call(text, position, tag.start(), action_label):
+                    return spans, False
+                opened = tag.start()
+        elif opened is not None:
+            spans.append((opened, tag.end()))
+            opened, position = None, tag.end()
+        elif not spans and not _begins_call(text, position, tag.start(), action_label):
+            spans.append((0, tag.end()))
+            position = tag.end()
+    if opened is not None:
+        spans.append((opened, len(text)))
+    return spans, opened is not None
+
+
+def _begins_call(text: str, start: int, end: int, action_label: re.Pattern[str]) -> bool:
+    label = action_label.search(text, start, end)
+    return label is not None and _OPENING.search(text, label.end(), end) is not None
+
+
+def _blanked(text: str, spans: list[Span]) -> str:
+    if not spans:
+        return text
+    pieces, position = [], 0
+    for start, end in spans:
+        pieces += [text[position:start], " " * (end - start)]
+        position = end
+    return "".join([*pieces, text[position:]])
+
+
+def _without(text: str, spans: list[Span]) -> str:
+    if not spans:
+        return text
+    pieces, position = [], 0
+    for start, end in sorted(spans):
+        if start >= position:
+            pieces.append(text[position:start])
+        position = max(position, end)
+    return "".join([*pieces, text[position:]])
+
+
+def _line_end(text: str, position: int, end: int) -> int:
+    found = text.find("\n", position, end)
+    return end if found < 0 else found
+
+
+@lru_cache(maxsize=16)
+def _landmarks(action_label: str) -> re.Pattern[str]:
+    """Fence lines, tokens that end a turn, and action labels: whatever decides which call is the first."""
+    label = label_line(action_label).pattern
+    return re.compile(f"(?P<over>{_END_OF_TURN})|(?P<fence>{_FENCE})|{label}", re.I | re.M)

@@ -1,0 +1,276 @@
+"""Prompt file + variables + example traces -> the exact text that a model continues.
+
+A prompt file is YAML front matter and a Jinja template. Values are inserted, never rendered. The text always ends
+with the cue (`Thought:`) and no blank behind it: a trailing blank would change how the next word is tokenised.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from jinja2 import meta, nodes
+
+from .errors import AuthorError, did_you_mean
+from .frontmatter import Head, read_head, read_text, split_head, unix_lines
+from .settings import SETTING_KEYS, Settings
+from .templates import BUILT_IN, environment
+from .tools import Toolbox
+
+KEYS = ("question", "tools", "examples", "demo", "inputs", *SETTING_KEYS)
+_PER_STEP = {"step", "remaining", "notes"}
+_OWN = {"question", "tools", "examples", "transcript", "limits", "labels", "label", "cue", "trace_begins", *_PER_STEP}
+
+# Stand-ins for what changes from step to step: the template is rendered around them once, and each prompt is then
+# put together from the pieces, however long the transcript has grown.
+_BEGINS, _TRANSCRIPT, _CUE = "\0begins\0", "\0transcript\0", "\0cue\0"
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """A loaded prompt file. Paths in it are relative to the file's folder."""
+
+    template: jinja2.Template
+    settings: Settings = Settings()
+    path: Path | None = None
+    question: str | None = None
+    tools: tuple[Path, ...] = ()
+    examples: tuple[Path, ...] = ()
+    demo: Path | None = None
+    inputs: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Prompt:
+        """Read and check a prompt file. Raises AuthorError."""
+        path = Path(path)
+        text = unix_lines(read_text(path))
+        head_text, _, _ = split_head(text)
+        if head_text is None and text.startswith("---\n"):
+            raise AuthorError("the front matter has no closing `---` line", path=path, line=1)
+        head = read_head(head_text, KEYS, path)
+        env = environment(path.parent)
+        try:
+            template = env.get_template(path.name)
+            for _ in _chain(env, path.name):
+                pass
+        except jinja2.TemplateSyntaxError as error:
+            raise AuthorError(f"template: {error.message}", path=error.filename or path, line=error.lineno) from None
+        except jinja2.TemplateNotFound as error:
+            near = did_you_mean(str(error.name), (p.name for p in [*path.parent.glob("*.j2"), *BUILT_IN.glob("*.j2")]))
+            raise AuthorError(f"template {str(error.name)!r} is not found{near}", path=path) from None
+        return cls(
+            template=template,
+            settings=Settings.from_head(head),
+            path=path,
+            question=head.text("question") if "question" in head else None,
+            tools=tuple(path.parent / each for each in head.texts("tools")),
+            examples=tuple(path.parent / each for each in head.texts("examples")),
+            demo=path.parent / head.text("demo") if "demo" in head else None,
+            inputs=_inputs(head),
+        )
+
+    @classmethod
+    def base(cls) -> Prompt:
+        """The package's own `react.j2`, for runs without a prompt file."""
+        return cls.load(BUILT_IN / "react.j2")
+
+    @property
+    def project_path(self) -> str | None:
+        """The file relative to its project (the nearest folder above with a setup.cfg, else the folder above its own):
+        what a trace may hold, since it is the same on every machine."""
+        if self.path is None or self.path.parent == BUILT_IN:
+            return None
+        path = self.path.resolve()
+        root = next((p for p in path.parents if (p / "setup.cfg").is_file()), path.parent.parent)
+        return path.relative_to(root).as_posix()
+
+    def open(
+        self,
+        question: str | None,
+        tools: Toolbox,
+        *,
+        variables: Mapping[str, Any] | None = None,
+        examples: Sequence[str] | None = None,
+        settings: Settings | None = None,
+    ) -> OpenPrompt:
+        """The prompt of one run. `examples` are trace bodies (the prompt's own when None). Raises AuthorError."""
+        question = self.question if question is None else question
+        if question is None:
+            raise AuthorError("no question was given, and the prompt has no default `question`", path=self.path)
+        settings = settings or self.settings
+        values = {
+            **self._inputs_with(variables or {}),
+            "question": question,
+            "tools": tools,
+            "examples": [read_example(path) for path in self.examples] if examples is None else list(examples),
+            "limits": settings.limits,
+            "labels": settings.labels,
+            "label": settings.labels.cue,
+        }
+        return OpenPrompt(self, values, variables or {})
+
+    def _inputs_with(self, variables: Mapping[str, Any]) -> dict[str, Any]:
+        for name in variables:
+            if name in _OWN:
+                raise AuthorError(f"{name!r} is set by react_text and cannot be given as a variable", path=self.path)
+            if name not in self.inputs and name not in self.names:
+                known = [*self.inputs, *(self.names - _OWN)]
+                message = f"variable {name!r} is not used by this prompt{did_you_mean(name, known)}"
+                raise AuthorError(message, path=self.path)
+        missing = [name for name, default in self.inputs.items() if default is None and name not in variables]
+        if missing:
+            raise AuthorError(f"these inputs need a value: {', '.join(missing)} (-v NAME=VALUE)", path=self.path)
+        return {**self.inputs, **variables}
+
+    @cached_property
+    def names(self) -> set[str]:
+        """The variables that the template and everything it extends or includes refer to."""
+        return {name for tree in self._trees for name in meta.find_undeclared_variables(tree)}
+
+    @cached_property
+    def inserts_transcript(self) -> bool:
+        """Whether the transcript is only ever printed, so that the text around it can be rendered once."""
+        used = printed = 0
+        for tree in self._trees:
+            used += sum(name.name == "transcript" for name in tree.find_all(nodes.Name))
+            for output in tree.find_all(nodes.Output):
+                printed += sum(isinstance(n, nodes.Name) and n.name == "transcript" for n in output.nodes)
+        return used == printed
+
+    @cached_property
+    def _trees(self) -> list[nodes.Template]:
+        return [tree for _, tree in _chain(self.template.environment, str(self.template.name))]
+
+    def undefined(self, known: Mapping[str, Any]) -> AuthorError:
+        """One error that names every variable without a value, with path and line of the first."""
+        places: dict[str, tuple[str, int]] = {}
+        for path, tree in _chain(self.template.environment, str(self.template.name)):
+            unknown = meta.find_undeclared_variables(tree) - known.keys()
+            for name in tree.find_all(nodes.Name):
+                if name.name in unknown:
+                    places.setdefault(name.name, (path, name.lineno))
+        listed = ", ".join(f"{name} (line {line})" for name, (_, line) in places.items())
+        path, line = next(iter(places.values()), (str(self.path), 1))
+        return AuthorError(f"undefined variable{'s' * (len(places) > 1)}: {listed}", path=path, line=line)
+
+
+class OpenPrompt:
+    """The prompt of one run: `text(...)` gives the exact prompt of each step.
+
+    `head` is everything before the question line, `task` the question line; a trace's body is `task` + transcript.
+    `path` is the file within its project, `variables` what was given beside the question.
+    """
+
+    def __init__(self, prompt: Prompt, values: Mapping[str, Any], variables: Mapping[str, Any]) -> None:
+        self.path = prompt.project_path
+        self.variables = dict(variables)
+        self._prompt = prompt
+        self._values = values
+        self._dynamic = bool(prompt.names & _PER_STEP)
+        self.head, self.task, self._tail = self._pieces(1, {}, (), "")
+
+    @property
+    def hash(self) -> str:
+        """A short SHA-256 of the head: it changes when the rendered prompt does, whatever the question."""
+        return hashlib.sha256(self.head.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+    def text(
+        self,
+        transcript: str,
+        cue: str,
+        *,
+        step: int = 1,
+        remaining: Mapping[str, Any] | None = None,
+        notes: Sequence[str] = (),
+    ) -> str:
+        """The prompt whose transcript so far is `transcript`, ending in `cue`. Raises AuthorError."""
+        head, task, tail = self.head, self.task, self._tail
+        if self._dynamic or not self._prompt.inserts_transcript:
+            head, task, tail = self._pieces(step, remaining or {}, notes, transcript)
+        if tail == _CUE:
+            return f"{head}{task}{transcript}{cue}"
+        end = tail.replace(_CUE, cue)
+        if end.rstrip().endswith(cue):
+            end = end.rstrip()
+        else:
+            end += cue if not end or end.endswith("\n") else f"\n{cue}"
+        return f"{head}{task}{transcript}{end}"
+
+    def _pieces(
+        self, step: int, remaining: Mapping[str, Any], notes: Sequence[str], transcript: str
+    ) -> tuple[str, str, str]:
+        """(head, task, tail): what comes before the question line, up to the transcript, and after it."""
+        insert = self._prompt.inserts_transcript
+        values = {
+            **self._values,
+            "step": step,
+            "remaining": remaining,
+            "notes": notes,
+            "transcript": _TRANSCRIPT if insert else transcript,
+            "cue": _CUE,
+            "trace_begins": _BEGINS,
+        }
+        text = self._render(values)
+        if not insert:
+            # The template does something with the transcript itself: everything is rendered anew at each step.
+            head, begins, rest = text.partition(_BEGINS)
+            return (head, rest.removesuffix(_CUE), _CUE) if begins else (text.removesuffix(_CUE), "", _CUE)
+        if text.count(_TRANSCRIPT) != 1:
+            message = f"the prompt must insert the transcript once, not {text.count(_TRANSCRIPT)} times"
+            raise AuthorError(message, path=self._prompt.path)
+        before, _, tail = text.partition(_TRANSCRIPT)
+        head, begins, task = before.partition(_BEGINS)
+        if not begins:
+            head, task = before, ""
+        return head, task, tail.rstrip() if tail.rstrip().endswith(_CUE) else tail
+
+    def _render(self, values: Mapping[str, Any]) -> str:
+        try:
+            return self._prompt.template.render(values)
+        except jinja2.UndefinedError as error:
+            unknown = self._prompt.names - values.keys()
+            if unknown:
+                raise self._prompt.undefined(values) from None
+            raise AuthorError(f"template: {error.message}", path=self._prompt.path) from None
+        except (jinja2.TemplateError, jinja2.exceptions.SecurityError, TypeError, ValueError, ArithmeticError) as error:
+            raise AuthorError(f"template: {type(error).__name__}: {error}", path=self._prompt.path) from None
+
+
+def read_example(path: str | Path) -> str:
+    """The body of a trace file as a few-shot example: exactly its text, ending in one newline. Raises AuthorError."""
+    _, body, _ = split_head(unix_lines(read_text(path)))
+    return body if body.endswith("\n") else body + "\n"
+
+
+def _inputs(head: Head) -> dict[str, Any]:
+    """Declared variables and their defaults; None where a value must be given."""
+    inputs = {}
+    for name, value in head.mapping("inputs").items():
+        if name in _OWN:
+            raise head.error("inputs", f"inputs: {name!r} is set by react_text")
+        if isinstance(value, dict):
+            if set(value) - {"default", "help"}:
+                raise head.error("inputs", f"inputs: {name} takes a default value, or {{default: ..., help: ...}}")
+            value = value.get("default")
+        inputs[name] = value
+    return inputs
+
+
+def _chain(env: jinja2.Environment, name: str) -> Iterator[tuple[str, nodes.Template]]:
+    """The template and all that it extends, includes or imports by a constant name: (path, syntax tree)."""
+    waiting, seen = [name], set()
+    while waiting:
+        current = waiting.pop(0)
+        if current in seen:
+            continue
+        seen.add(current)
+        assert env.loader is not None
+        source, path, _ = env.loader.get_source(env, current)
+        tree = env.parse(source, current, path)
+        waiting += [each for each in meta.find_referenced_templates(tree) if each]
+        yield str(path), tree
