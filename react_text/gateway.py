@@ -10,13 +10,14 @@ import contextvars
 import datetime
 import hashlib
 import json
+import os
 import queue
 import re
 import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from .arguments import ArgumentError, Parameter, read_arguments
 from .errors import Mistake, did_you_mean
@@ -31,6 +32,7 @@ from .tools import Tool, Toolbox
 PLACEHOLDER = "answer"
 _MODEL_FAULTS = frozenset(["invalid_action", "tool_denied", "tool_missing", "tool_bad_args"])
 _NOTICES = 3
+_MOST_IDLE = 8
 BUDGETS = ("max_steps", "max_tool_calls", "max_seconds", "max_tokens", "max_cost")
 
 
@@ -142,13 +144,15 @@ class Gateway:
                 "bad_arguments", tool.name, problem=error.problem, usage=tool.usage, hint=error.expected
             ) from None
         self.args_hash = stable_hash(arguments)
-        self._refuse_repeat(tool, arguments)
+        soft = self.settings.repeats.mode == "soft"
+        key = tool.name, stable_hash(arguments, self.settings.repeats) if soft else self.args_hash
+        self._refuse_repeat(tool, arguments, self._earlier.get(key))
         if self.limits.max_tool_calls is not None and self.calls >= self.limits.max_tool_calls:
             raise Mistake("no_calls_left", fault="budget", stop_reason="max_tool_calls", calls=self.calls)
         self.calls += 1
         result = self._run(tool, arguments)
         self._errors.clear()
-        self._earlier[self._key(tool, arguments)] = _Earlier(step, arguments, result)
+        self._earlier[key] = _Earlier(step, arguments, result)
         return result
 
     def _permitted(self, action: Action) -> Tool:
@@ -169,14 +173,8 @@ class Gateway:
 
     # -- repeats
 
-    def _key(self, tool: Tool, arguments: Mapping[str, Any]) -> tuple[str, str]:
-        return tool.name, stable_hash(arguments, self.settings.repeats)
-
-    def _refuse_repeat(self, tool: Tool, arguments: Mapping[str, Any]) -> None:
-        if tool.options.repeatable or self.settings.repeats.mode == "off":
-            return
-        earlier = self._earlier.get(self._key(tool, arguments))
-        if earlier is None:
+    def _refuse_repeat(self, tool: Tool, arguments: Mapping[str, Any], earlier: _Earlier | None) -> None:
+        if earlier is None or tool.options.repeatable or self.settings.repeats.mode == "off":
             return
         earlier.notices += 1
         raise Mistake(
@@ -199,13 +197,13 @@ class Gateway:
         if self.deadline is not None:
             left = max(0.0, self.deadline - self.clock())
             allowed = left if seconds is None else min(seconds, left)
-        if self._worker is None:
-            self._worker = _Worker()
+        worker, self._worker = self._worker or _Worker.take(), None
         try:
-            result, error = self._worker.run(lambda: text_of(settled(tool.function(**arguments))), allowed)
+            result, error = worker.run(lambda: text_of(settled(tool.function(**arguments))), allowed)
         except TimeoutError:
-            self._worker = None  # the thread is left to itself; a result that comes later has nowhere to go
+            # The thread is left to itself; a result that comes later has nowhere to go.
             raise _failed("tool_timeout", tool.name, seconds=f"{allowed:g}") from None
+        self._worker = worker
         if error is None:
             return str(result)
         if not isinstance(error, Exception):
@@ -213,9 +211,9 @@ class Gateway:
         raise _failed("tool_raised", tool.name, type=type(error).__name__, text=text_of(_message(error)))
 
     def close(self) -> None:
-        """Let the worker thread end."""
+        """Give the worker thread back."""
         if self._worker is not None:
-            self._worker.stop()
+            self._worker.give_back()
             self._worker = None
 
 
@@ -264,25 +262,41 @@ def _message(error: BaseException) -> str:
 
 
 class _Worker:
-    """A daemon thread that runs one call at a time, so that a call that hangs can be left behind."""
+    """A daemon thread that runs one call at a time, so that a call that hangs can be left behind. Idle ones are kept:
+    starting a thread costs more than most calls."""
+
+    _idle: ClassVar[list[_Worker]] = []
 
     def __init__(self) -> None:
         self._jobs: queue.SimpleQueue[tuple[Callable[[], Any], queue.SimpleQueue[Any]] | None] = queue.SimpleQueue()
-        context = contextvars.copy_context()
-        threading.Thread(target=context.run, args=(self._serve,), daemon=True, name="react-text tool").start()
+        threading.Thread(target=self._serve, daemon=True, name="react-text tool").start()
+
+    @classmethod
+    def take(cls) -> _Worker:
+        try:
+            return cls._idle.pop()
+        except IndexError:
+            return cls()
+
+    def give_back(self) -> None:
+        if len(self._idle) < _MOST_IDLE:
+            self._idle.append(self)
+        else:
+            self._jobs.put(None)
 
     def run(self, job: Callable[[], Any], timeout: float | None) -> tuple[Any, BaseException | None]:
-        """(result, None) or (None, what was raised). Raises TimeoutError after `timeout` seconds."""
+        """(result, None) or (None, what was raised). Raises TimeoutError after `timeout` seconds; the worker must then
+        not be used again."""
         reply: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        self._jobs.put((job, reply))
+        context = contextvars.copy_context()
+        self._jobs.put((lambda: context.run(job), reply))
         try:
             return reply.get(timeout=timeout)  # type: ignore[no-any-return]
-        except queue.Empty:
-            self.stop()
-            raise TimeoutError from None
-
-    def stop(self) -> None:
-        self._jobs.put(None)
+        except BaseException as error:
+            self._jobs.put(None)
+            if isinstance(error, queue.Empty):
+                raise TimeoutError from None
+            raise
 
     def _serve(self) -> None:
         while (job := self._jobs.get()) is not None:
@@ -292,3 +306,7 @@ class _Worker:
             except BaseException as error:  # handed to the caller's thread, which decides
                 reply.put((None, error))
             del work, reply, job
+
+
+if hasattr(os, "register_at_fork"):  # threads do not survive a fork, so that a child may not wait for them
+    os.register_at_fork(after_in_child=_Worker._idle.clear)

@@ -20,6 +20,11 @@ class RunLog:
             Path(path).parent.mkdir(parents=True, exist_ok=True)
             self._file = Path(path).open("a", encoding="utf-8", newline="\n")
 
+    @property
+    def active(self) -> bool:
+        """Whether events go anywhere."""
+        return self._file is not None
+
     def write(self, event: str, **facts: Any) -> None:
         """One event. `at` is UTC, `elapsed` seconds since the run began. What JSON cannot hold is written as text, and
         a log that cannot be written never ends a run."""

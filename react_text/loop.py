@@ -209,6 +209,8 @@ class Run:
         )
 
     def _log_step(self, step: Step, asked: Asked) -> None:
+        if not self.log.active:
+            return
         facts = asdict(step) | {"step": step.number, "ok": step.ok, "args": step.arguments, "reasked": asked.reasked}
         if step.observation is not None and not step.error and label_like(step.observation, self.labels):
             facts["label_like"] = True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from .labels import Labels, label_line
 from .nearmiss import FINISH
 from .output import sendable
 from .settings import Settings
-from .templates import environment
+from .templates import BUILT_IN, environment
 from .tools import Toolbox
 
 _FILE = "observe.j2"
@@ -28,10 +29,15 @@ class Observer:
         self.labels = settings.labels
         self.settings = settings
         self._tools = tools
-        values = {"tools": tools.usages(), "labels": settings.labels, "limits": settings.limits}
-        self._modules = [_module(environment(), values, None)]
-        if folder is not None and (folder / _FILE).is_file():
-            self._modules.insert(0, _module(environment(folder), values, folder / _FILE))
+        self._values = {"tools": tools.usages(), "labels": settings.labels, "limits": settings.limits}
+        self._own: list[Any] = []
+        if folder and folder != BUILT_IN and (folder / _FILE).is_file():
+            self._own.append(_module(environment(folder), self._values, folder / _FILE))
+
+    @cached_property
+    def _modules(self) -> list[Any]:
+        """The macros, a project's own before the package's; made only when there is something to say."""
+        return [*self._own, _module(environment(), self._values, None)]
 
     def mistake(self, mistake: Mistake) -> str:
         """The observation for a mistake."""

@@ -24,7 +24,7 @@ from .scan import closing_bracket
 Span = tuple[int, int]
 
 _THINK = re.compile(r"<think>|</think>", re.I)
-_FENCE = r"^[ \t]*(?:```+|~~~+)[ \t]*[\w+-]*[ \t]*\r?$"
+_FENCE = r"^[ \t]*(?:```+|~~~+)[ \t]*(?:[\w+-]+[ \t]*)?\r?$"
 # What chat models say when their turn is over; raw endpoints often return it as text.
 _END_OF_TURN = (
     r"<\|(?:im_end|eot_id|eom_id|end|endoftext|end_of_text|end_of_turn)\|>|</s>|<end_of_turn>|<eos>|<｜end▁of▁sentence｜>"
@@ -91,14 +91,16 @@ def turn_end(text: str, labels: Labels = PLAIN) -> int | None:
 
 
 def is_empty(text: str, labels: Labels = PLAIN) -> bool:
-    """Whether nothing is left of a completion after THINK and CUT, although no reasoning block is open."""
-    reader = _Reader(text, labels)
-    return not reader.open_think and not reader.hidden and not text[: reader.end].strip()
+    """Whether nothing is left of a completion after CUT, and no reasoning block is in it."""
+    folded = text.casefold()
+    if "<think" in folded:
+        return False
+    return not text[: _Reader(text, labels).end].strip()
 
 
 def has_open_think(text: str, labels: Labels = PLAIN) -> bool:
     """Whether a completion ends inside a reasoning block."""
-    return _Reader(text, labels).open_think
+    return "<think" in text.casefold() and _Reader(text, labels).open_think
 
 
 def same_name(name: str) -> str:
@@ -125,11 +127,15 @@ class _Reader:
         self.growing = growing
         self.labels = labels
         self.label = label_line(labels.thought, labels.action, labels.observation, labels.question)
-        self.hidden, self.open_think = _reasoning(text, label_line(labels.action))
+        cut = label_line(labels.observation, labels.question)
+        self.hidden, self.open_think = _reasoning(text, label_line(labels.action), cut)
         # Hidden stretches become blanks, so that offsets stay and a label right behind `</think>` starts its line.
         self.visible = _blanked(text, self.hidden)
         self.folded = self.visible.casefold()
         self.end, self.cut_label = self._cut()
+        while self.cut_label and self.hidden and self.hidden[-1][0] > self.end:
+            self.hidden.pop()  # a block that begins behind the end of the turn
+            self.open_think = False
         self._next_label = (-1, -1)
 
     def turn(self, truncated: bool, lenient: dict[str, str]) -> Turn:
@@ -317,11 +323,11 @@ class _Reader:
         return ParseError(kind, text=self._kept(end, end), correction=correction, start=start)
 
 
-def _reasoning(text: str, action_label: re.Pattern[str]) -> tuple[list[Span], bool]:
+def _reasoning(text: str, action_label: re.Pattern[str], cut: re.Pattern[str]) -> tuple[list[Span], bool]:
     """The spans of `<think>` blocks, and whether the last one is still open.
 
-    A block that its prompt has opened shows only its end. Tags behind the first action that has a bracket are left
-    alone: they are part of its arguments, or behind it and not read.
+    A block that its prompt has opened shows only its end, and that before any label that ends the turn. Tags behind
+    the first action that has a bracket are left alone: they are part of its arguments, or behind it and not read.
     """
     spans: list[Span] = []
     opened: int | None = None
@@ -335,7 +341,9 @@ def _reasoning(text: str, action_label: re.Pattern[str]) -> tuple[list[Span], bo
         elif opened is not None:
             spans.append((opened, tag.end()))
             opened, position = None, tag.end()
-        elif not spans and not _begins_call(text, position, tag.start(), action_label):
+        elif not spans:
+            if _begins_call(text, 0, tag.start(), action_label) or cut.search(text, 0, tag.start()):
+                return spans, False
             spans.append((0, tag.end()))
             position = tag.end()
     if opened is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -33,9 +33,11 @@ _BEGINS, _TRANSCRIPT, _CUE = "\0begins\0", "\0transcript\0", "\0cue\0"
 
 @dataclass(frozen=True)
 class Prompt:
-    """A loaded prompt file. Paths in it are relative to the file's folder."""
+    """A loaded prompt file. Paths in it are relative to the file's folder; `trees` are the syntax trees of the template
+    and of all that it extends or includes, each with its path."""
 
     template: jinja2.Template
+    trees: tuple[tuple[str, nodes.Template], ...] = ()
     settings: Settings = Settings()
     path: Path | None = None
     question: str | None = None
@@ -56,8 +58,7 @@ class Prompt:
         env = environment(path.parent)
         try:
             template = env.get_template(path.name)
-            for _ in _chain(env, path.name):
-                pass
+            trees = tuple(_chain(env, path.name))
         except jinja2.TemplateSyntaxError as error:
             raise AuthorError(f"template: {error.message}", path=error.filename or path, line=error.lineno) from None
         except jinja2.TemplateNotFound as error:
@@ -65,6 +66,7 @@ class Prompt:
             raise AuthorError(f"template {str(error.name)!r} is not found{near}", path=path) from None
         return cls(
             template=template,
+            trees=trees,
             settings=Settings.from_head(head),
             path=path,
             question=head.text("question") if "question" in head else None,
@@ -74,10 +76,11 @@ class Prompt:
             inputs=_inputs(head),
         )
 
-    @classmethod
-    def base(cls) -> Prompt:
+    @staticmethod
+    @cache
+    def base() -> Prompt:
         """The package's own `react.j2`, for runs without a prompt file."""
-        return cls.load(BUILT_IN / "react.j2")
+        return Prompt.load(BUILT_IN / "react.j2")
 
     @property
     def project_path(self) -> str | None:
@@ -130,26 +133,22 @@ class Prompt:
     @cached_property
     def names(self) -> set[str]:
         """The variables that the template and everything it extends or includes refer to."""
-        return {name for tree in self._trees for name in meta.find_undeclared_variables(tree)}
+        return {name for _, tree in self.trees for name in meta.find_undeclared_variables(tree)}
 
     @cached_property
     def inserts_transcript(self) -> bool:
         """Whether the transcript is only ever printed, so that the text around it can be rendered once."""
         used = printed = 0
-        for tree in self._trees:
+        for _, tree in self.trees:
             used += sum(name.name == "transcript" for name in tree.find_all(nodes.Name))
             for output in tree.find_all(nodes.Output):
                 printed += sum(isinstance(n, nodes.Name) and n.name == "transcript" for n in output.nodes)
         return used == printed
 
-    @cached_property
-    def _trees(self) -> list[nodes.Template]:
-        return [tree for _, tree in _chain(self.template.environment, str(self.template.name))]
-
     def undefined(self, known: Mapping[str, Any]) -> AuthorError:
         """One error that names every variable without a value, with path and line of the first."""
         places: dict[str, tuple[str, int]] = {}
-        for path, tree in _chain(self.template.environment, str(self.template.name)):
+        for path, tree in self.trees:
             unknown = meta.find_undeclared_variables(tree) - known.keys()
             for name in tree.find_all(nodes.Name):
                 if name.name in unknown:

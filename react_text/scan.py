@@ -87,7 +87,10 @@ def read_object(text: str) -> dict[str, Any] | None:
     return None
 
 
-_PYTHON_LITERAL = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'((?:[^'\\]|\\.)*)'|\b(True|False|None)\b", re.S)
+# A string that is never closed reaches to the end: tried anew at each of its escaped quotes, it would take quadratic time.
+_PYTHON_LITERAL = re.compile(
+    r"\"(?:[^\"\\]|\\.)*(?:\"|\Z)|'((?:[^'\\]|\\.)*)(?:'|\Z)|\b(True|False|None)\b", re.S
+)
 
 
 def _python_as_json(text: str) -> str:

@@ -81,6 +81,8 @@ def auto_model(demo: Path | None, configured: str | None = None, timeout: float 
 
 def _answering() -> str | None:
     """The first of the usual URLs where a completion server answers; all are asked at the same time."""
+    if os.environ.get("REACT_TEXT_PROBE") == "off":
+        return None
     import socket
 
     def open_port(url: str) -> bool:

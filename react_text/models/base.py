@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
@@ -12,7 +11,8 @@ Finish = Literal["stop", "eos", "length", "cut"]
 Servers that do not tell `stop` from `eos` are recorded as `stop`."""
 
 OnText = Callable[[str], bool]
-"""Called with each new piece of text; returns True when no more is needed, and the stream is closed there."""
+"""Called with each new piece of a stream; returns True when no more is needed, and the stream is closed there. A model
+that has its text all at once need not call it."""
 
 
 @dataclass(frozen=True)
@@ -35,17 +35,23 @@ class Options:
 
 @dataclass(frozen=True)
 class Usage:
-    """Token counts; None where the server did not tell. `cached_tokens` are the prompt tokens it did not evaluate again."""
+    """Token counts; None where the server did not tell. `cached_tokens` are the prompt tokens that it did not have to
+    evaluate again."""
 
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     cached_tokens: int | None = None
 
     def __add__(self, other: Usage) -> Usage:
-        def total(a: int | None, b: int | None) -> int | None:
-            return b if a is None else a if b is None else a + b
+        return Usage(
+            _total(self.prompt_tokens, other.prompt_tokens),
+            _total(self.completion_tokens, other.completion_tokens),
+            _total(self.cached_tokens, other.cached_tokens),
+        )
 
-        return Usage(*map(total, dataclasses.astuple(self), dataclasses.astuple(other)))
+
+def _total(a: int | None, b: int | None) -> int | None:
+    return b if a is None else a if b is None else a + b
 
 
 @dataclass(frozen=True)

@@ -206,9 +206,12 @@ class Answer:
 
         Raises Retry or ServerTimeout.
         """
+        raw = self._response.raw
+        # urllib3 has read1 since 2.2; before that the standard library's response below it is asked.
+        read1 = getattr(raw, "read1", None) or raw._fp.read1
         while True:
             try:
-                chunk = self._response.raw.read1(2**16, decode_content=True)
+                chunk = read1(2**16)
             except _NETWORK as error:
                 raise self._client.failure(self._path, error, self._watch) from error
             self._watch.left()  # an expired watch looks like the end of the body

@@ -27,6 +27,7 @@ MAX_STOPS = 4  # vLLM and TGI refuse more; the engine cuts at all of them itself
 RETRY_STATUS = {408, 429, 500, 502, 503, 504}
 BROKEN_ATTEMPTS = 3  # a stream that breaks every time is given up before retry_seconds are over
 LONGEST_WAIT = 8.0  # seconds between two attempts, where the server does not ask for more
+FIRST_PATIENCE = 3.0  # seconds to wait for a server that has never answered: most likely it is not running
 GRACE = 3.0  # seconds in which the token counts have to follow the finish, or the rest of an error its status
 CHARACTERS_PER_TOKEN = 32  # no vocabulary gives more on average, so only a server without a limit writes more
 LONGEST_LINE = 64 * 2**20  # bytes
@@ -78,6 +79,7 @@ class HTTPModel:
         self.retry_seconds = retry_seconds
         self.backoff = backoff
         self.send_stop = send_stop
+        self._answered = False
         self._refused: set[str] = set()  # of `optional`, what this server turned out not to take
 
     def __repr__(self) -> str:
@@ -151,7 +153,8 @@ class HTTPModel:
             except Retry as failure:
                 broken += failure.broken
                 now = time.monotonic()
-                give_up = give_up or now + self.retry_seconds
+                patience = self.retry_seconds if self._answered or failure.broken else FIRST_PATIENCE
+                give_up = give_up or now + min(patience, self.retry_seconds)
                 backoff = min(self.backoff * 2 ** min(attempt, 16), LONGEST_WAIT) * random.uniform(0.5, 1)
                 wait = max(backoff, failure.after)
                 if broken >= BROKEN_ATTEMPTS or now + wait > min(give_up, limit):
@@ -205,6 +208,7 @@ class HTTPModel:
         finish: Finish | None = None
         usage = Usage()
         with self.client.open("POST", self.path, watch, body) as answer:
+            self._answered = True
             self._check(answer, watch)
             try:
                 for piece in self._pieces(answer):

@@ -27,8 +27,9 @@ class OpenAICompletions(HTTPModel):
 
     @property
     def name(self) -> str:
-        """The model given, else the first of the server's list, else `completions`."""
-        return self.model or str(self._look_up().get("id") or "completions")
+        """The model given, else the first of the server's list, else `completions`; of a path its last part."""
+        known = self.model or str(self._look_up().get("id") or "completions")
+        return known.rpartition("/")[2].removesuffix(".gguf") if known.startswith("/") else known
 
     def context_size(self) -> int | None:
         """`max_model_len` as vLLM and SGLang tell it."""

@@ -53,8 +53,6 @@ class ScriptedModel:
             raise ServerError(f"the script of {self.name} has {len(self.turns)} turns, and the run asked for one more")
         turn = self.turns[self._next]
         self._next += 1
-        if on_text is not None:
-            on_text(turn.text)
         return turn
 
 
@@ -86,8 +84,6 @@ class CallableModel:
             return text
         if not isinstance(text, str):
             raise ServerError(f"the model function {self.name} returned {type(text).__name__}, not a text")
-        if on_text is not None:
-            on_text(text)
         return Completion(text)
 
 

@@ -1,0 +1,7 @@
+"""`python -m react_text` is the same as `react-text`."""
+
+import sys
+
+from .cli import main
+
+sys.exit(main())
