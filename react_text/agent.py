@@ -8,7 +8,7 @@ from typing import Any
 
 from .ask import Show
 from .errors import AuthorError
-from .gateway import Gateway
+from .gateway import Gateway, World
 from .log import RunLog
 from .loop import Run
 from .models import open_model
@@ -46,6 +46,7 @@ class Agent:
         self.tools = load_tools(self.prompt.tools if tools is None else tools)
         if settings.get("allow") is not None:
             settings["allow"] = _allowed_names(settings["allow"])
+        self.overrides = settings
         self.settings: Settings = self.prompt.settings.override(**settings)
         if model is None:
             raise AuthorError("an agent needs a model: a URL, scripted:FILE.trace, a function or a model object")
@@ -79,16 +80,18 @@ class Agent:
         variables: Mapping[str, Any] | None = None,
         log: str | Path | None = None,
         on_text: Show | None = None,
+        world: World | None = None,
     ) -> Run:
-        """The same as an iterator of steps; its `result` is there after the last one."""
+        """The same as an iterator of steps; its `result` is there after the last one. `world` answers instead of the
+        tools."""
         settings = self.settings
-        gateway = Gateway(self.tools, settings)
+        gateway = Gateway(self.tools, settings, world=world)
         prompt = self.prompt.open(
             question, gateway.allowed, variables=variables, examples=self.examples, settings=settings
         )
         folder = self.prompt.path.parent if self.prompt.path else None
-        observer = Observer(gateway.allowed, settings, folder)
-        return Run(self.model, prompt, gateway, observer, RunLog(log), on_text)
+        observer = Observer(gateway.allowed, settings, folder, recorded=world is not None)
+        return Run(self.model, prompt, gateway, observer, RunLog(log), self.overrides, on_text)
 
 
 def react(

@@ -127,27 +127,27 @@ def _by_position_or_name(text: str, names: list[str], parameters: Sequence[Param
         parts.pop()
     named = [_split_name(part, names) for part in parts]
     values = {}
-    for part in filter(None, named):
-        if part[0] in values:
-            raise ArgumentError(f"{part[0]} is given twice", part[0], part[1])
-        values[part[0]] = _unquote(part[1])
+    for name, value in filter(None, named):
+        if name in values:
+            raise ArgumentError(f"{name} is given twice", name, value)
+        values[name] = _unquote(value)
     open_names = iter([name for name in names if name not in values])
     for part, name_value in zip(parts, named, strict=True):
         if name_value:
             continue
         keyword = re.match(r"([^\W\d]\w*)[ \t]*=(?!=)", part)
-        name = next(open_names, None)
-        text_wanted = any(p.name == name and p.annotation is str for p in parameters)
+        target = next(open_names, None)
+        text_wanted = any(p.name == target and p.annotation is str for p in parameters)
         if keyword and (values.keys() & {n[0] for n in named if n} or not text_wanted):
             raise ArgumentError(f"{keyword[1]} is not a parameter{did_you_mean(keyword[1], names)}", keyword[1])
-        if name is None:
+        if target is None:
             raise ArgumentError(
                 f"too many arguments: {len(parts)} came, at most {len(names)} are expected",
                 got=text,
                 expected="quotes around a value that contains commas",
             )
         if part:
-            values[name] = _unquote(part)
+            values[target] = _unquote(part)
     return values
 
 

@@ -57,7 +57,7 @@ def ask(
         return found
 
     def asked(text: str, *completions: Completion, why: str = "") -> Asked:
-        usage, warnings = Usage(), ()
+        usage, warnings = Usage(), tuple[str, ...]()
         for each in completions:
             usage, warnings = usage + each.usage, warnings + each.warnings
         return Asked(text, completions[-1].finish, usage, time.monotonic() - started, warnings, why)

@@ -37,6 +37,13 @@ class Mistake(ReactTextError):
         self.stop_reason = stop_reason
         self.fields = fields
 
+    @property
+    def outcome(self) -> str:
+        """What a tool did instead of giving a result, in the form in which traces record it; "" for other mistakes."""
+        if self.message == "tool_raised":
+            return f"raised {self.fields['type']}: {self.fields['text']}"
+        return f"timeout {self.fields['seconds']}" if self.message == "tool_timeout" else ""
+
 
 class ParseError(Mistake):
     """The turn holds no action that can be read.

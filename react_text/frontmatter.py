@@ -84,7 +84,7 @@ class Head:
     def value(self, key: str) -> Any:
         """The value with YAML's own types; None when the key is absent."""
         node = self.nodes.get(key)
-        return None if node is None else yaml.SafeLoader("").construct_document(node)  # type: ignore[no-untyped-call]
+        return None if node is None else yaml.SafeLoader("").construct_document(node)
 
 
 def split_head(text: str) -> tuple[str | None, str, int]:
@@ -128,16 +128,20 @@ def read_head(yaml_text: str | None, known: Collection[str], path: str | Path | 
     return Head(path, nodes, lines)
 
 
-def read_text(path: str | Path) -> str:
-    """A UTF-8 file as text with its bytes' own line ends. Raises AuthorError that names file and encoding."""
+def read_bytes(path: str | Path) -> bytes:
+    """The bytes of a file. Raises AuthorError, with the nearest name when there is no such file."""
     try:
-        data = Path(path).read_bytes()
+        return Path(path).read_bytes()
     except IsADirectoryError:
         raise AuthorError("this is a folder, not a file", path=path) from None
     except OSError as error:
         near = did_you_mean(Path(path).name, (p.name for p in Path(path).parent.glob("*")))
         missing = isinstance(error, FileNotFoundError)
         raise AuthorError(f"no such file{near}" if missing else str(error.strerror), path=path) from None
+
+
+def decoded(data: bytes, path: str | Path | None = None) -> str:
+    """UTF-8 bytes as text, with their own line ends. Raises AuthorError that names file and encoding."""
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise AuthorError("this file is UTF-16; save it as UTF-8", path=path, line=1)
     try:
@@ -145,6 +149,11 @@ def read_text(path: str | Path) -> str:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise AuthorError(f"this file is not UTF-8 (byte {data[error.start]:#04x})", path=path, line=line) from None
+
+
+def read_text(path: str | Path) -> str:
+    """A UTF-8 file as text. Raises AuthorError."""
+    return decoded(read_bytes(path), path)
 
 
 def unix_lines(text: str) -> str:

@@ -36,6 +36,11 @@ _MOST_IDLE = 8
 BUDGETS = ("max_steps", "max_tool_calls", "max_seconds", "max_tokens", "max_cost")
 
 
+World = Callable[[Tool, Mapping[str, Any], int], str]
+"""Gives the result of a tool, its arguments and the number of the step: by running it, or, in a replay, from a trace.
+Raises Mistake when the tool fails."""
+
+
 @dataclass
 class _Earlier:
     """A call that was made: in which step, what came of it, and how often the model was told so."""
@@ -47,9 +52,17 @@ class _Earlier:
 
 
 class Gateway:
-    """One run's policy at work. `tools` are all that exist; `allowed` those the model may call."""
+    """One run's policy at work. `tools` are all that exist, `allowed` those the model may call, `world` answers for them
+    when they are not to be run."""
 
-    def __init__(self, tools: Toolbox, settings: Settings, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        tools: Toolbox,
+        settings: Settings,
+        *,
+        world: World | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.tools = tools
         self.allowed = tools if settings.allow is None else tools.only(settings.allow)
         self.settings = settings
@@ -60,6 +73,7 @@ class Gateway:
         self.args_hash: str | None = None
         self._earlier: dict[tuple[str, str], _Earlier] = {}
         self._errors: list[Mistake] = []
+        self._world = world or self._run
         self._worker: _Worker | None = None
 
     # -- budgets
@@ -150,7 +164,7 @@ class Gateway:
         if self.limits.max_tool_calls is not None and self.calls >= self.limits.max_tool_calls:
             raise Mistake("no_calls_left", fault="budget", stop_reason="max_tool_calls", calls=self.calls)
         self.calls += 1
-        result = self._run(tool, arguments)
+        result = self._world(tool, arguments, step)
         self._errors.clear()
         self._earlier[key] = _Earlier(step, arguments, result)
         return result
@@ -165,7 +179,7 @@ class Gateway:
             raise _refused("missing_tool", "tool_missing", action.tool)
         last_word = self.tools.resolve(action.tool.split()[-1]) if action.tool.split() else None
         near = did_you_mean(action.tool, [*self.allowed, FINISH]).removeprefix(" (did you mean ").removesuffix("?)")
-        correction = written_action(last_word, action.arguments) if last_word in (*self.allowed, FINISH) else ""
+        correction = written_action(last_word, action.arguments) if last_word and last_word in (*self.allowed, FINISH) else ""
         raise _refused("unknown_tool", "tool_missing", action.tool, near=near, correction=correction)
 
     def _bad_arguments(self, message: str, tool: str, **fields: Any) -> Mistake:
@@ -191,7 +205,7 @@ class Gateway:
 
     # -- running a tool
 
-    def _run(self, tool: Tool, arguments: Mapping[str, Any]) -> str:
+    def _run(self, tool: Tool, arguments: Mapping[str, Any], step: int) -> str:
         seconds = tool.options.timeout or self.limits.tool_timeout
         allowed = seconds
         if self.deadline is not None:
@@ -202,13 +216,13 @@ class Gateway:
             result, error = worker.run(lambda: text_of(settled(tool.function(**arguments))), allowed)
         except TimeoutError:
             # The thread is left to itself; a result that comes later has nowhere to go.
-            raise _failed("tool_timeout", tool.name, seconds=f"{allowed:g}") from None
+            raise tool_failed("tool_timeout", tool.name, seconds=f"{allowed:g}") from None
         self._worker = worker
         if error is None:
             return str(result)
         if not isinstance(error, Exception):
             raise error  # KeyboardInterrupt and SystemExit are for the caller
-        raise _failed("tool_raised", tool.name, type=type(error).__name__, text=text_of(_message(error)))
+        raise tool_failed("tool_raised", tool.name, type=type(error).__name__, text=text_of(_message(error)))
 
     def close(self) -> None:
         """Give the worker thread back."""
@@ -250,7 +264,8 @@ def _refused(message: str, fault: str, tool: str, **fields: Any) -> Mistake:
     return Mistake(message, fault=fault, stop_reason=f"{fault}:{tool}", tool=tool, **fields)
 
 
-def _failed(message: str, tool: str, **fields: Any) -> Mistake:
+def tool_failed(message: str, tool: str, **fields: Any) -> Mistake:
+    """A tool that raised (`tool_raised`, with `type` and `text`) or gave no result in time (`tool_timeout`, `seconds`)."""
     return Mistake(message, fault="tool_error", stop_reason=f"tool_error:{tool}", tool=tool, **fields)
 
 

@@ -39,12 +39,14 @@ class Run:
         gateway: Gateway,
         observer: Observer,
         log: RunLog,
+        overrides: Mapping[str, Any],
         on_text: Show | None = None,
     ) -> None:
         self.model: Model = model.session() if hasattr(model, "session") else model
         self.prompt, self.gateway, self.observer, self.log, self.on_text = prompt, gateway, observer, log, on_text
         self.settings: Settings = gateway.settings
         self.labels: Labels = self.settings.labels
+        self.overrides = overrides
         self.steps: list[Step] = []
         self.transcript = ""
         self.usage = Usage()
@@ -101,7 +103,7 @@ class Run:
         """Parse, call, observe, append: what comes of a turn."""
         turn: Turn | None = None
         observation: str | None = None
-        kept, error = "", ""
+        kept = error = outcome = ""
         started = time.monotonic()
         try:
             turn = self._parse(asked)
@@ -110,12 +112,14 @@ class Run:
                 self.answer = self.gateway.answer(turn.action)
                 self.stop_reason = "success"
             else:
-                observation = self.observer.result(self.gateway.call(turn.action, len(self.steps) + 1))
+                result = self.gateway.call(turn.action, len(self.steps) + 1)
+                observation, outcome = self.observer.result(result), "" if result else "empty"
         except Mistake as mistake:
             kept = mistake.text if isinstance(mistake, ParseError) else kept
             error, observation = mistake.message, self.observer.mistake(mistake)
+            outcome = mistake.outcome
             self.stop_reason = self.gateway.verdict(mistake)
-        return self._append(asked, turn, kept, observation, error, time.monotonic() - started)
+        return self._append(asked, turn, kept, observation, error, outcome, time.monotonic() - started)
 
     def _last_words(self) -> Step:
         """A budget is used up and the prompt wants an answer all the same: one completion that can only finish."""
@@ -135,7 +139,14 @@ class Run:
         return parse_turn(asked.text, labels=self.labels, truncated=asked.finish == "length", lenient=lenient)
 
     def _append(
-        self, asked: Asked, turn: Turn | None, kept: str, observation: str | None, error: str, seconds: float
+        self,
+        asked: Asked,
+        turn: Turn | None,
+        kept: str,
+        observation: str | None,
+        error: str,
+        outcome: str,
+        seconds: float,
     ) -> Step:
         number = len(self.steps) + 1
         text = turn_line(kept, self.labels, number)
@@ -150,6 +161,7 @@ class Run:
             arguments=turn.action.arguments if turn else None,
             observation=observation,
             error=error,
+            outcome=outcome,
             args_hash=self.gateway.args_hash if turn else None,
             completion=asked.text,
             finish=asked.finish,
@@ -185,11 +197,13 @@ class Run:
             "prompt": self.prompt.path,
             "prompt_hash": self.prompt.hash,
             "inputs": self.prompt.variables or None,
+            "settings": {key: value for key, value in self.overrides.items() if value is not None} or None,
             "tools": [*self.gateway.allowed, FINISH],
             "options": self.settings.options.as_dict(),
             "answer": self.answer,
             "stop_reason": self.stop_reason or None,
             "finish": {step.number: step.finish for step in self.steps if step.finish not in ("stop", "cut")} or None,
+            "outcomes": {step.number: step.outcome for step in self.steps if step.outcome} or None,
         }
         turns = [(step.text, step.observation) for step in self.steps]
         return Trace.record(self.prompt.task, turns, self.labels, meta)

@@ -23,11 +23,15 @@ _SPECIAL_TOKEN = re.compile(r"<\|[^|<>\n]{1,64}\|>")
 
 
 class Observer:
-    """Words what a run tells its model. `folder` may hold an `observe.j2` that overrides single macros."""
+    """Words what a run tells its model. `folder` may hold an `observe.j2` that overrides single macros. Results that are
+    `recorded` have been shortened or guarded before."""
 
-    def __init__(self, tools: Toolbox, settings: Settings, folder: Path | None = None) -> None:
+    def __init__(
+        self, tools: Toolbox, settings: Settings, folder: Path | None = None, *, recorded: bool = False
+    ) -> None:
         self.labels = settings.labels
         self.settings = settings
+        self.recorded = recorded
         self._tools = tools
         self._values = {"tools": tools.usages(), "labels": settings.labels, "limits": settings.limits}
         self._own: list[Any] = []
@@ -54,6 +58,8 @@ class Observer:
         """The observation for a tool's result: verbatim, but for an empty one and what the prompt has opted into."""
         if not text:
             return self._say("no_output", {})
+        if self.recorded:
+            return text
         limit = self.settings.limits.max_observation
         if limit is not None and len(text) > limit:
             head = (limit + 1) // 2

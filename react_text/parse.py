@@ -29,6 +29,7 @@ _FENCE = r"^[ \t]*(?:```+|~~~+)[ \t]*(?:[\w+-]+[ \t]*)?\r?$"
 _END_OF_TURN = (
     r"<\|(?:im_end|eot_id|eom_id|end|endoftext|end_of_text|end_of_turn)\|>|</s>|<end_of_turn>|<eos>|<｜end▁of▁sentence｜>"
 )
+_OVER = re.compile(_END_OF_TURN, re.I)
 _SPECIAL_TOKEN = re.compile(r"<\|[^|<>\n]{1,64}\|>")
 _OPENING = re.compile(r"[\[［【]")
 _NONE = re.compile(r"(?:none|null|nil|n/?a|no (?:action|tool)\b.*|nothing|-+)[ \t.]*(?:\(.*)?(?:[\[(].*)?", re.I)
@@ -178,6 +179,7 @@ class _Reader:
         attempt: int | None = None
         inside_fence = False
         if not self._mentions(self.labels.action):
+            self._end_at_token(0)
             return None, None
         position = self._first_landmark()
         last_opening = max(self.visible.rfind(bracket) for bracket in "[［【")
@@ -199,7 +201,14 @@ class _Reader:
                     position = position if call.closing is None else call.closing
                 else:
                     return call, attempt
+        self._end_at_token(position)
         return fenced, attempt
+
+    def _end_at_token(self, position: int) -> None:
+        """End the turn at the next token that ends a turn."""
+        token = _OVER.search(self.visible, position, self.end)
+        if token:
+            self.end = token.start()
 
     def _first_landmark(self) -> int:
         """Where the search may start: with no fence and no token in the text, at the line of the first mention."""

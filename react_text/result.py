@@ -15,7 +15,8 @@ class Step:
 
     `text` is the turn as the transcript holds it, `completion` what the model really wrote; `tool` and `arguments` are
     None when no action could be read; `observation` is None after finish. `error` names the mistake (`bad_arguments`,
-    `no_action`, ...) or is "". Times are in seconds.
+    `no_action`, ...) or is "". `outcome` tells what a tool did when it gave no result: `empty`, `raised TYPE: TEXT`,
+    `timeout SECONDS`. Times are in seconds.
     """
 
     number: int
@@ -25,6 +26,7 @@ class Step:
     arguments: str | None
     observation: str | None
     error: str = ""
+    outcome: str = ""
     args_hash: str | None = None
     completion: str = ""
     finish: str = "stop"

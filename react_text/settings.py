@@ -147,7 +147,8 @@ def _repeats(value: Any) -> Repeats:
     if isinstance(value, Repeats):
         return value
     given = dict(value) if isinstance(value, Mapping) else {"mode": value}
-    given["mode"] = {False: "off"}.get(given.get("mode"), given.get("mode", "soft"))  # YAML reads a bare `off` as false
+    mode = given.get("mode", "soft")
+    given["mode"] = "off" if mode is False else mode  # YAML reads a bare `off` as false
     if set(given) - {"mode", "round"} or given["mode"] not in ("exact", "soft", "off"):
         raise AuthorError("repeats must be exact, soft or off, or {mode: soft, round: NUMBER}")
     return Repeats(**given)

@@ -149,7 +149,7 @@ def make_tool(function: Function, name: str | None = None) -> Tool:
     """One function as a tool. Raises AuthorError for a signature that a text argument cannot fill."""
     options = getattr(function, _OPTIONS, ToolOptions())
     target = function if inspect.isroutine(function) or inspect.isclass(function) else type(function).__call__
-    name = name or options.name or getattr(function, "__name__", type(function).__name__)
+    name = name or options.name or str(getattr(function, "__name__", type(function).__name__))
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):

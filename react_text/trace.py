@@ -16,15 +16,19 @@ from pathlib import Path
 from typing import Any
 
 from .errors import AuthorError, ParseError
-from .frontmatter import Head, read_head, read_text, split_head, unix_lines
+from .frontmatter import Head, decoded, read_bytes, read_head, split_head, unix_lines
 from .labels import PLAIN, Labels
 from .observe import frame
 from .parse import parse_turn
 
+# In the order in which they are written. Scalars are texts, whatever YAML would make of them: the answer `yes` stays
+# `yes`.
 KEYS = (
-    "format", "prompt", "prompt_hash", "inputs", "tools", "labels", "options", "answer", "stop_reason", "finish",
-    "head", "spans", "eol",
+    "format", "prompt", "prompt_hash", "inputs", "settings", "tools", "labels", "options", "answer", "stop_reason",
+    "finish", "outcomes", "match", "redact", "expect", "test", "lint", "hand", "head", "spans", "eol",
 )  # fmt: skip
+_MAPPINGS = ("inputs", "settings", "options", "finish", "outcomes", "match", "redact", "expect", "lint")
+_CONFLICT = re.compile(r"^<{7} .*\n(?:.*\n)*?={7}\n(?:.*\n)*?>{7} ", re.M)
 
 
 @dataclass(frozen=True)
@@ -41,7 +45,12 @@ class TraceStep:
 
 @dataclass(frozen=True)
 class Trace:
-    """A run as text. `str(trace)` is the body; `dump()` the file."""
+    """A run as text. `str(trace)` is the body; `dump()` the file.
+
+    `meta` is the front matter but for what shapes the body; `spans` the number of lines of single observations and
+    `task_lines` that of the question, where labels alone do not tell. `first_line` is the file's line number of the
+    body's first line.
+    """
 
     body: str
     labels: Labels = PLAIN
@@ -49,6 +58,7 @@ class Trace:
     spans: Mapping[int, int] = field(default_factory=dict)
     task_lines: int | None = None
     path: Path | None = None
+    first_line: int = 1
     original: bytes | None = None
 
     def __str__(self) -> str:
@@ -58,25 +68,43 @@ class Trace:
     def load(cls, source: str | Path | bytes) -> Trace:
         """A trace from a file or its bytes. Raises AuthorError; repairs nothing."""
         path = None if isinstance(source, bytes) else Path(source)
-        data = source if isinstance(source, bytes) else None
-        text = unix_lines(_decoded(data) if data is not None else read_text(path or ""))
-        head_text, body, _ = split_head(text)
+        data = source if isinstance(source, bytes) else read_bytes(source)
+        text = unix_lines(decoded(data, path))
+        head_text, body, first_line = split_head(text)
+        if head_text is None and text.startswith("---\n"):
+            raise AuthorError("the front matter has no closing `---` line", path=path, line=1)
+        if conflict := _CONFLICT.search(head_text or ""):
+            line = (head_text or "").count("\n", 0, conflict.start()) + 2
+            raise AuthorError("git conflict markers", path=path, line=line)
         head = read_head(head_text, KEYS, path)
-        if head.text("eol", "lf") == "none":
+        if head.text("format", "1") != "1":
+            raise head.error("format", f"format {head.text('format')} is not known here, only 1")
+        if head.choice("eol", ("lf", "none")) == "none":
             body = body.removesuffix("\n")
-        return cls(
+        trace = cls(
             body=body,
             labels=_labels(head),
-            meta={key: head.value(key) if key in ("inputs", "options") else _plain(head, key) for key in head.nodes},
+            meta={
+                key: head.mapping(key) if key in _MAPPINGS and _is_mapping(head, key) else _plain(head, key)
+                for key in head.nodes
+                if key not in _STRUCTURE
+            },
             spans=_spans(head),
-            task_lines=int(head.text("head")) if head.text("head").isdigit() else None,
+            task_lines=_task_lines(head),
             path=path,
-            original=data if data is not None else Path(path or "").read_bytes(),
+            first_line=first_line,
+            original=data,
         )
+        trace._check_conflicts()
+        return trace
 
     @classmethod
     def record(
-        cls, task: str, turns: Sequence[tuple[str, str | None]], labels: Labels = PLAIN, meta: Mapping[str, Any] | None = None
+        cls,
+        task: str,
+        turns: Sequence[tuple[str, str | None]],
+        labels: Labels = PLAIN,
+        meta: Mapping[str, Any] | None = None,
     ) -> Trace:
         """The trace of a run: its question line, and each turn's text with its observation."""
         body = [task]
@@ -87,7 +115,8 @@ class Trace:
         spans = {
             number: observation.count("\n") + 1
             for number, (_, observation) in enumerate(turns, 1)
-            if observation is not None and _turn_start(labels).search(observation.partition("\n")[2])
+            if observation is not None
+            and (_turn_start(labels).search(observation.partition("\n")[2]) or _CONFLICT.search(observation + "\n"))
         }
         task_lines = task.count("\n") if _turn_start(labels).search(task) else None
         return cls("".join(body), labels, dict(meta or {}), _by_observation(spans, turns), task_lines)
@@ -143,42 +172,79 @@ class Trace:
 
     @cached_property
     def _parts(self) -> tuple[str, list[tuple[str, str | None]]]:
+        """The task, and each turn with its observation."""
+        lines = self._lines
+        task_end, rows = self._layout
+        turns = []
+        for start, result, end in rows:
+            observation = None if result == end else self._unframed("\n".join(lines[result:end]))
+            turns.append(("\n".join(lines[start:result]), observation))
+        return "".join(line + "\n" for line in lines[:task_end]), turns
+
+    @cached_property
+    def _lines(self) -> list[str]:
         lines = self.body.split("\n")
-        if lines[-1] == "":
-            lines.pop()
+        return lines[:-1] if lines[-1] == "" else lines
+
+    @cached_property
+    def _layout(self) -> tuple[int, list[tuple[int, int, int]]]:
+        """Where the task ends, and for each turn the lines (from 0) where it, its observation and what follows begin."""
+        lines = self._lines
         starts = [bool(_turn_start(self.labels).match(line)) for line in lines]
-        results = [bool(re.match(_label(self.labels.observation, self.labels), line)) for line in lines]
+        results = [
+            bool(_observation(self.labels).match(line)) and not start for line, start in zip(lines, starts, strict=True)
+        ]
 
         def following(found: Sequence[bool], position: int) -> int:
             return next((i for i in range(position, len(lines)) if found[i]), len(lines))
 
         position = following(starts, 0) if self.task_lines is None else self.task_lines
-        task = "".join(line + "\n" for line in lines[:position])
-        turns: list[tuple[str, str | None]] = []
-        seen = 0
+        if position > len(lines):
+            raise self._error(0, f"head: the question has {len(lines)} lines, not {position}")
+        task_end, rows, seen = position, [], 0
         while position < len(lines):
-            result = following(results, position)
-            text = "\n".join(lines[position:result])
+            start, result = position, following(results, position + 1)
             if result == len(lines):
-                turns.append((text, None))
+                rows.append((start, result, result))
                 break
             seen += 1
             span = self.spans.get(seen)
             position = following(starts, result + 1) if span is None else result + span
-            if position > len(lines) or (span and position < len(lines) and not starts[position]):
-                raise self._error("spans", f"spans: observation {seen} does not end at a label after {span} lines")
-            turns.append((text, _unframed("\n".join(lines[result:position]))))
-        return task, turns
+            if span and (position > len(lines) or (position < len(lines) and not starts[position])):
+                raise self._error(result, f"spans: observation {seen} does not end before a label after {span} lines")
+            rows.append((start, result, position))
+        if unknown := [number for number in self.spans if number > seen]:
+            raise self._error(0, f"spans: there is no observation {unknown[0]}")
+        return task_end, rows
 
-    def _error(self, key: str, message: str) -> AuthorError:
-        return AuthorError(message, path=self.path)
+    def line_of(self, step: int, *, observation: bool = False) -> int:
+        """The file's line number where a step (from 1), or its observation, begins."""
+        start, result, _ = self._layout[1][step - 1]
+        return self.first_line + (result if observation else start)
+
+    def _unframed(self, text: str) -> str:
+        """The observation behind its label: one blank is the frame's, the rest its own."""
+        return text[len(_observation(self.labels).match(text)[0]) :].removeprefix(" ")  # type: ignore[index]
+
+    def _check_conflicts(self) -> None:
+        """Conflict markers are an error, but for those inside an observation whose extent is declared."""
+        if "<<<<<<< " not in self.body:
+            return
+        seen = 0
+        declared: set[int] = set()
+        for _, result, end in self._layout[1]:
+            seen += result < end
+            if result < end and seen in self.spans:
+                declared.update(range(result, end))
+        text = "".join("\n" if i in declared else line + "\n" for i, line in enumerate(self._lines))
+        if conflict := _CONFLICT.search(text):
+            raise self._error(text.count("\n", 0, conflict.start()), "git conflict markers")
+
+    def _error(self, line: int, message: str) -> AuthorError:
+        return AuthorError(message, path=self.path, line=self.first_line + line)
 
 
-def _decoded(data: bytes) -> str:
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise AuthorError(f"a trace is UTF-8 (byte {data[error.start]:#04x} at {error.start})") from None
+_STRUCTURE = ("format", "labels", "head", "spans", "eol")
 
 
 def _label(word: str, labels: Labels) -> str:
@@ -190,9 +256,8 @@ def _turn_start(labels: Labels) -> re.Pattern[str]:
     return re.compile(f"^(?:{_label(labels.thought, labels)}|{_label(labels.action, labels)})", re.M)
 
 
-def _unframed(text: str) -> str:
-    """The observation behind its label: one blank is the frame's, the rest its own."""
-    return text[text.index(":") + 1 :].removeprefix(" ")
+def _observation(labels: Labels) -> re.Pattern[str]:
+    return re.compile(f"^{_label(labels.observation, labels)}", re.M)
 
 
 def _by_observation(spans: Mapping[int, int], turns: Sequence[tuple[str, str | None]]) -> dict[int, int]:
@@ -217,6 +282,17 @@ def _spans(head: Head) -> dict[int, int]:
     if any(number < 1 or lines < 1 for number, lines in given.items()):
         raise head.error("spans", "spans must map the number of an observation to its number of lines")
     return given
+
+
+def _task_lines(head: Head) -> int | None:
+    given = head.text("head")
+    if given and not given.isdigit():
+        raise head.error("head", f"head must be the number of lines of the question, not {given!r}")
+    return int(given) if given else None
+
+
+def _is_mapping(head: Head, key: str) -> bool:
+    return isinstance(head.value(key), dict)
 
 
 def _plain(head: Head, key: str) -> Any:

@@ -208,7 +208,7 @@ class Answer:
         """
         raw = self._response.raw
         # urllib3 has read1 since 2.2; before that the standard library's response below it is asked.
-        read1 = getattr(raw, "read1", None) or raw._fp.read1
+        read1 = getattr(raw, "read1", None) or raw._fp.read1  # type: ignore[union-attr]
         while True:
             try:
                 chunk = read1(2**16)

@@ -89,4 +89,4 @@ class CallableModel:
 
 def as_model(model: Model | Callable[..., Any]) -> Model:
     """A model object as it is, a plain function wrapped."""
-    return model if hasattr(model, "complete") else CallableModel(model)  # type: ignore[return-value, arg-type]
+    return model if hasattr(model, "complete") else CallableModel(model)  # type: ignore[return-value]
