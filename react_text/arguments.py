@@ -10,7 +10,6 @@ import datetime
 import enum
 import inspect
 import json
-import math
 import re
 import types
 import typing
@@ -199,7 +198,7 @@ def _text(value: Any) -> str:
 
 
 def _int(value: Any) -> int:
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and value == int(value):
+    if _is_number(value) and value == int(value):
         return int(value)
     if isinstance(value, str) and re.fullmatch(r"[+-]?\d{1,300}(?:\.0{1,20})?", value):
         return int(value.partition(".")[0])
@@ -210,9 +209,14 @@ def _float(value: Any) -> float:
     number = value
     if isinstance(value, str) and re.fullmatch(r"[+-]?(?:\d{1,300}\.?\d{0,300}|\.\d{1,300})(?:[eE][+-]?\d{1,3})?", value):
         number = float(value)
-    if isinstance(number, bool) or not isinstance(number, (int, float)) or not math.isfinite(number):
+    if not _is_number(number):
         raise ValueError
     return float(number)
+
+
+def _is_number(value: Any) -> bool:
+    """A JSON number that both int and float can hold: `1e999` is read as infinity."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 1e300
 
 
 def _bool(value: Any) -> bool:
@@ -258,10 +262,10 @@ _READERS: dict[Any, Callable[[Any], Any]] = {
 
 
 def _checked(value: Any, rules: Sequence[Any]) -> Any:
-    for rule in rules:
+    for rule in rules if value is not None else ():  # the None of an Optional is not a text or number to check
         if isinstance(rule, Pattern) and not rule.compiled.fullmatch(str(value)):
             raise ValueError
-        if isinstance(rule, Range) and value not in rule:
+        if isinstance(rule, Range) and isinstance(value, (int, float)) and value not in rule:
             raise ValueError
     return value
 

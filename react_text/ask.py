@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from .labels import Labels, label_beginning, label_line
 from .models.base import Completion, Finish, Model, Options, Usage
+from .output import without_surrogates
 from .parse import has_open_think, is_empty, turn_end
 
 Show = Callable[[str], None]
@@ -60,7 +61,7 @@ def ask(
         usage, warnings = Usage(), tuple[str, ...]()
         for each in completions:
             usage, warnings = usage + each.usage, warnings + each.warnings
-        return Asked(text, completions[-1].finish, usage, time.monotonic() - started, warnings, why)
+        return Asked(without_surrogates(text), completions[-1].finish, usage, time.monotonic() - started, warnings, why)
 
     def after(cue: str, text: str) -> str:
         """The turn that begins with `cue`; a model that writes its label again has begun it itself."""

@@ -228,6 +228,8 @@ class Run:
         facts = asdict(step) | {"step": step.number, "ok": step.ok, "args": step.arguments, "reasked": asked.reasked}
         if step.observation is not None and not step.error and label_like(step.observation, self.labels):
             facts["label_like"] = True
+        if self.prompt.lost:
+            facts["prefix_bytes_lost"] = self.prompt.lost
         del facts["number"], facts["arguments"]
         self.log.write("step", stop_reason=self.stop_reason or None, **facts)
 

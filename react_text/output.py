@@ -11,6 +11,7 @@ from typing import Any
 
 _MOST_ITEMS = 10_000
 _ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]{6,}")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 # Strict servers refuse NUL and its neighbours with a 400. Tab, newline and CR are text; ESC begins terminal escapes,
 # which stay as they are in the text.
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f\ud800-\udfff]")
@@ -44,6 +45,12 @@ def text_of(value: Any) -> str:
 def sendable(text: str) -> str:
     """`text` with U+FFFD for every character that a server could not be sent."""
     return _CONTROL.sub("\ufffd", text)
+
+
+def without_surrogates(text: str) -> str:
+    """`text` with U+FFFD for lone surrogates, which no UTF-8 file or request can hold. What a model or an author wrote
+    is otherwise left alone."""
+    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
 
 
 def _stable(value: Any, depth: int = 0) -> str:

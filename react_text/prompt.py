@@ -18,6 +18,7 @@ from jinja2 import meta, nodes
 
 from .errors import AuthorError, did_you_mean
 from .frontmatter import Head, read_head, read_text, split_head, unix_lines
+from .output import without_surrogates
 from .settings import SETTING_KEYS, Settings
 from .templates import BUILT_IN, environment
 from .tools import Toolbox
@@ -162,7 +163,8 @@ class OpenPrompt:
     """The prompt of one run: `text(...)` gives the exact prompt of each step.
 
     `head` is everything before the question line, `task` the question line; a trace's body is `task` + transcript.
-    `path` is the file within its project, `variables` what was given beside the question.
+    `path` is the file within its project, `variables` what was given beside the question, `lost` how many bytes of the
+    last prompt's stable part (all before the cue) the newest one does not begin with: a cache has to read them again.
     """
 
     def __init__(self, prompt: Prompt, values: Mapping[str, Any], variables: Mapping[str, Any]) -> None:
@@ -170,7 +172,9 @@ class OpenPrompt:
         self.variables = dict(variables)
         self._prompt = prompt
         self._values = values
-        self._dynamic = bool(prompt.names & _PER_STEP)
+        self._dynamic = bool(prompt.names & _PER_STEP) or not prompt.inserts_transcript
+        self._before = ""
+        self.lost = 0
         self.head, self.task, self._tail = self._pieces(1, {}, (), "")
 
     @property
@@ -189,8 +193,11 @@ class OpenPrompt:
     ) -> str:
         """The prompt whose transcript so far is `transcript`, ending in `cue`. Raises AuthorError."""
         head, task, tail = self.head, self.task, self._tail
-        if self._dynamic or not self._prompt.inserts_transcript:
+        if self._dynamic:
             head, task, tail = self._pieces(step, remaining or {}, notes, transcript)
+            stable = f"{head}{task}{transcript}"
+            self.lost = _lost(self._before, stable)
+            self._before = stable
         if tail == _CUE:
             return f"{head}{task}{transcript}{cue}"
         end = tail.replace(_CUE, cue)
@@ -230,7 +237,7 @@ class OpenPrompt:
 
     def _render(self, values: Mapping[str, Any]) -> str:
         try:
-            return self._prompt.template.render(values)
+            return without_surrogates(self._prompt.template.render(values))
         except jinja2.UndefinedError as error:
             unknown = self._prompt.names - values.keys()
             if unknown:
@@ -238,6 +245,17 @@ class OpenPrompt:
             raise AuthorError(f"template: {error.message}", path=self._prompt.path) from None
         except (jinja2.TemplateError, jinja2.exceptions.SecurityError, TypeError, ValueError, ArithmeticError) as error:
             raise AuthorError(f"template: {type(error).__name__}: {error}", path=self._prompt.path) from None
+
+
+def _lost(before: str, now: str) -> int:
+    """Bytes of `before` behind the longest beginning that it shares with `now`."""
+    if now.startswith(before):
+        return 0
+    low, high = 0, len(before)
+    while low < high:  # the shared beginning by bisection: comparing prefixes is fast, single characters are not
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if now.startswith(before[:middle]) else (low, middle - 1)
+    return len(before[low:].encode())
 
 
 def read_example(path: str | Path) -> str:

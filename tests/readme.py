@@ -22,7 +22,8 @@ README = ROOT / "README.md"
 MODULES = (
     "version errors frontmatter labels scan nearmiss parse output arguments tools models.base settings templates prompt "
     "observe trace models.wire models.connection models.http models.openai models.llamacpp models.detect models.local "
-    "models.scripted models ask gateway log result loop agent project display cli"
+    "models.scripted models ask gateway log result loop agent project display commands.common "
+    "commands.run commands cli"
 ).split()
 
 

@@ -65,7 +65,11 @@ class Completion:
 
 
 class Model(Protocol):
-    """Anything that continues a text."""
+    """Anything that continues a text.
+
+    A model that remembers something between completions (a script its place) has a method `session()` as well: it
+    gives the model that a single run asks.
+    """
 
     @property
     def name(self) -> str:
