@@ -8,16 +8,19 @@ from typing import Any
 
 from .ask import Show
 from .errors import AuthorError
+from .examples import read_example
 from .gateway import Gateway, World
 from .log import RunLog
 from .loop import Run
 from .models import open_model
 from .models.base import Model
 from .observe import Observer
-from .prompt import Prompt, read_example
+from .prompt import Prompt
+from .recorded import recorded_world
 from .result import Result, Step
 from .settings import Settings
 from .tools import ToolSource, load_tools, make_tool
+from .trace import TraceStep
 
 
 class Agent:
@@ -81,17 +84,18 @@ class Agent:
         log: str | Path | None = None,
         on_text: Show | None = None,
         world: World | None = None,
+        past: Sequence[TraceStep] = (),
     ) -> Run:
         """The same as an iterator of steps; its `result` is there after the last one. `world` answers instead of the
-        tools."""
+        tools; `past` are steps of an earlier run, which come first as they were, without the model and the tools."""
         settings = self.settings
-        gateway = Gateway(self.tools, settings, world=world)
+        gateway = Gateway(self.tools, settings, world=world or (recorded_world(past) if past else None))
         prompt = self.prompt.open(
             question, gateway.allowed, variables=variables, examples=self.examples, settings=settings
         )
         folder = self.prompt.path.parent if self.prompt.path else None
         observer = Observer(gateway.allowed, settings, folder, recorded=world is not None)
-        return Run(self.model, prompt, gateway, observer, RunLog(log), self.overrides, on_text)
+        return Run(self.model, prompt, gateway, observer, RunLog(log), self.overrides, on_text, past)
 
 
 def react(

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .errors import ReactTextError, did_you_mean
-from .scan import read_object, top_level_parts, unquoted
+from .scan import read_json, read_object, top_level_parts, unquoted
 
 REQUIRED = inspect.Parameter.empty
 
@@ -296,8 +296,8 @@ def _items(value: Any) -> list[Any]:
     text = _text(value).strip()
     if text.startswith("[") and text.endswith("]"):
         try:
-            items = json.loads(text)
-        except (ValueError, RecursionError):
+            items = read_json(text)
+        except ValueError:
             items = None
         if isinstance(items, list):
             return items

@@ -7,9 +7,10 @@ import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from .labels import Labels, label_beginning, label_line
-from .models.base import Completion, Finish, Model, Options, Usage
+from .models.base import Completion, Constraint, Finish, Model, Options, Usage
 from .output import without_surrogates
 from .parse import has_open_think, is_empty, turn_end
 
@@ -17,7 +18,8 @@ Show = Callable[[str], None]
 
 # Only these characters can complete an action or a label.
 _DECISIVE = re.compile(r"[\]］】:：]")
-_MOST_STOPS = 4
+MOST_STOPS = 4
+_UNBOUND = "the model server does not keep to the grammar it was given (constrain): only the parser checks its turns"
 
 
 @dataclass(frozen=True)
@@ -43,18 +45,26 @@ def ask(
     deadline: float | None = None,
     show: Show | None = None,
     cue: str | None = None,
+    constrain: Callable[[str], Constraint | None] | None = None,
 ) -> Asked:
-    """One turn of `model`. `prompt(cue)` is the prompt that ends in `cue`; `show` gets the text as it may be displayed.
+    """One turn of `model`. `prompt(cue)` is the prompt that ends in `cue`, `constrain(cue)` the grammar of what may
+    follow; `show` gets the text as it may be displayed.
 
     With `cue` the turn begins with that text (`Action: finish[`) and is asked for only once. Raises ServerError.
     """
-    stops = [*labels.stops(step), *stop][:_MOST_STOPS]
+    stops = [*labels.stops(step), *stop][:MOST_STOPS]
     started = time.monotonic()
 
-    def complete(text: str, stops: Sequence[str], before: str = "") -> Completion:
+    def complete(text: str, stops: Sequence[str], before: str = "", cue: str = "") -> Completion:
         watch = Watch(labels, before, show)
-        found = model.complete(text, stop=stops, options=options, on_text=watch, deadline=deadline)
+        constraint = constrain(cue) if constrain and cue else None
+        own: dict[str, Any] = {} if constraint is None else {"constraint": constraint}
+        found = model.complete(text, stop=stops, options=options, on_text=watch, deadline=deadline, **own)
         watch.finish(found.text)
+        # A text that max_tokens or the author's own stop string has cut may be the beginning of a good one.
+        whole = found.finish in ("cut", "eos") or (found.finish == "stop" and not stop)
+        if constraint and found.constrained and whole and not constraint.accepts(found.text):
+            return found.warned(_UNBOUND)
         return found
 
     def asked(text: str, *completions: Completion, why: str = "") -> Asked:
@@ -69,15 +79,15 @@ def ask(
         return text if again or is_empty(text, labels) else cue + text
 
     if cue is not None:
-        only = complete(prompt(cue), stops, before=cue)
+        only = complete(prompt(cue), stops, before=cue, cue=cue)
         return asked(after(cue, only.text), only)
     cue = labels.cue(labels.thought, step)
-    first = complete(prompt(cue), stops)
+    first = complete(prompt(cue), stops, cue=cue)
     if is_empty(first.text, labels):
         # The same prompt would give the same nothing: a model whose first words are the stop string, say. It is asked
         # for the action instead.
         cue = labels.cue(labels.action, step)
-        second = complete(prompt(cue), stops, before=cue)
+        second = complete(prompt(cue), stops, before=cue, cue=cue)
         return asked(after(cue, second.text), first, second, why="the completion was empty")
     if first.finish == "stop" and has_open_think(first.text, labels):
         # The stop string stood inside the reasoning: the same generation goes on without stop strings.

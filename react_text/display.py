@@ -18,14 +18,26 @@ def printable(text: str) -> str:
     return _UNSAFE.sub(lambda match: chr(0x2400 + ord(match[0])) if ord(match[0]) < 0x20 else "\ufffd", text)
 
 
-class Display:
-    """Writes a run's transcript to `out` as it happens."""
+def wants_colour(out: TextIO) -> bool:
+    """Whether `out` is a terminal, of somebody who has not switched colours off."""
+    return out.isatty() and "NO_COLOR" not in os.environ
 
-    def __init__(self, out: TextIO, labels: Labels) -> None:
+
+def styled(text: str, style: str) -> str:
+    """`text` in one of the styles `label`, `observation`, `error` and `note`."""
+    return f"\x1b[{_STYLES[style]}m{text}\x1b[0m"
+
+
+class Display:
+    """Writes a run's transcript to `out` as it happens. Turns that are `typed` stand there already; `number` is that of
+    the step that comes next."""
+
+    def __init__(self, out: TextIO, labels: Labels, *, typed: bool = False) -> None:
         self._out = out
         self._labels = labels
-        self._colour = out.isatty() and "NO_COLOR" not in os.environ
-        self._number = 1
+        self._typed = typed
+        self._colour = wants_colour(out)
+        self.number = 1
         self._turn_open = False
 
     def note(self, text: str) -> None:
@@ -38,10 +50,13 @@ class Display:
 
     def text(self, piece: str) -> None:
         """The next piece of what the model writes."""
+        if self._typed:
+            self._turn_open = True
+            return
         if not self._turn_open:
             self._turn_open = True
             own = label_line(self._labels.thought, self._labels.action).match(piece.lstrip())
-            cue = "" if own else self._styled(self._labels.cue(self._labels.thought, self._number), "label")
+            cue = "" if own else self._styled(self._labels.cue(self._labels.thought, self.number), "label")
             piece = piece.lstrip() if own else piece if piece[:1].isspace() else f" {piece}"
             self._write(cue)
         self._write(printable(piece))
@@ -50,12 +65,13 @@ class Display:
         """A finished step: its observation."""
         if not self._turn_open:
             self._write(printable(step.text))
-        self._write("\n")
+        if not (self._typed and self._turn_open):
+            self._write("\n")
         if step.observation is not None:
             label = self._labels.cue(self._labels.observation, step.number)
             style = "error" if step.error else "observation"
             self._write(self._styled(label, "label") + " " + self._styled(printable(step.observation), style) + "\n")
-        self._number, self._turn_open = step.number + 1, False
+        self.number, self._turn_open = step.number + 1, False
 
     def end(self, result: Result) -> None:
         """Why the run stopped, and what it cost."""
@@ -69,7 +85,7 @@ class Display:
             self.note(printable(text))
 
     def _styled(self, text: str, style: str) -> str:
-        return f"\x1b[{_STYLES[style]}m{text}\x1b[0m" if self._colour else text
+        return styled(text, style) if self._colour else text
 
     def _write(self, text: str) -> None:
         self._out.write(text)

@@ -73,9 +73,11 @@ class AuthorError(ReactTextError):
 
 
 class ServerError(ReactTextError):
-    """The model server failed or refused; the text names the URL and what can be done."""
+    """The model server failed or refused; the text names the URL and what can be done. `status` is the HTTP status of a
+    refusal."""
 
     stop_reason = "llm_error"
+    status: int | None = None
 
 
 class ServerTimeout(ServerError):

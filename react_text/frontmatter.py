@@ -6,6 +6,8 @@ misspelt key is an error with a suggestion, never silently ignored.
 
 from __future__ import annotations
 
+import contextlib
+import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +18,9 @@ import yaml
 from .errors import AuthorError, did_you_mean
 
 FENCE = "---"
+_UTF_16 = re.compile(rb"(?:-\0){3}|(?:\0-){3}")  # the first line of a file without byte order mark
+_WORDS: dict[str, Any] = {"": None, "~": None, "null": None, "true": True, "false": False}
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,200})(?P<fraction>\.[0-9]+)?(?P<exponent>[eE][+-]?[0-9]{1,2})?")
 
 
 @dataclass(frozen=True)
@@ -52,7 +57,7 @@ class Head:
         return [str(item.value) for item in items if item.value != ""]
 
     def mapping(self, key: str, known: Collection[str] = ()) -> dict[str, Any]:
-        """A mapping with YAML's own types; `known` closes its set of keys."""
+        """A mapping with typed values; `known` closes its set of keys."""
         value = self.value(key)
         if value is None:
             return {}
@@ -82,9 +87,59 @@ class Head:
         return self.choice(key, ("false", "true")) == "true"
 
     def value(self, key: str) -> Any:
-        """The value with YAML's own types; None when the key is absent."""
+        """The value with its scalars typed (see `typed`); None when the key is absent."""
         node = self.nodes.get(key)
-        return None if node is None else yaml.SafeLoader("").construct_document(node)
+        return None if node is None else self._built(key, node)
+
+    def _built(self, key: str, node: yaml.Node) -> Any:
+        if isinstance(node, yaml.ScalarNode):
+            return typed(node.value) if not node.style else str(node.value)
+        if isinstance(node, yaml.SequenceNode):
+            return [self._built(key, item) for item in node.value]
+        built: dict[Any, Any] = {}
+        for name_node, item in node.value:
+            if not isinstance(name_node, yaml.ScalarNode):
+                raise self.error(key, f"{key}: the names in a mapping are single words")
+            name = self._built(key, name_node)
+            if name in built:
+                raise self.error(key, f"{key}: {name!r} is given twice")
+            built[name] = self._built(key, item)
+        return built
+
+
+def typed(scalar: str) -> Any:
+    """What an unquoted scalar stands for: null, true, false, a number, else its text. YAML 1.1 would also see booleans
+    in `yes` and `off`, numbers in `007` and `1:30`, and a date in `2026-07-01`."""
+    if scalar in _WORDS:
+        return _WORDS[scalar]
+    number = _NUMBER.fullmatch(scalar)
+    if number is None:
+        return scalar
+    return float(scalar) if number["fraction"] or number["exponent"] else int(scalar)
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML without tags and aliases: a head is data, and no bigger than it looks."""
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        event: Any = self.peek_event()  # type: ignore[no-untyped-call]
+        if isinstance(event, yaml.AliasEvent) or getattr(event, "tag", None):
+            problem = "YAML tags and aliases are not used here"
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=event.start_mark)
+        return super().compose_node(parent, index)
+
+
+# libyaml, with which PyYAML usually comes, reads heads of these characters as PyYAML itself does, only several times
+# faster. No tag and no alias can be written with them.
+_FAST: Any = getattr(yaml, "CSafeLoader", None)
+_SIMPLE = re.compile(r"""[\w \n.,:;=+()\[\]{}"'/$<~^\\-]{0,10000}""")
+
+
+def _compose(text: str) -> yaml.Node | None:
+    if _FAST is not None and _SIMPLE.fullmatch(text):
+        with contextlib.suppress(yaml.YAMLError):  # what is wrong is said in PyYAML's words, always the same
+            return yaml.compose(text, Loader=_FAST)
+    return yaml.compose(text, Loader=_Loader)
 
 
 def split_head(text: str) -> tuple[str | None, str, int]:
@@ -105,12 +160,14 @@ def split_head(text: str) -> tuple[str | None, str, int]:
 def read_head(yaml_text: str | None, known: Collection[str], path: str | Path | None = None) -> Head:
     """The keys of a head, checked against `known`. Raises AuthorError."""
     try:
-        root = yaml.compose(yaml_text or "", Loader=yaml.SafeLoader)
+        root = _compose(yaml_text or "")
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 2 if error.problem_mark else None
         raise AuthorError(f"front matter: {error.problem}", path=path, line=line) from None
     except yaml.YAMLError as error:
         raise AuthorError(f"front matter: {error}", path=path, line=1) from None
+    except RecursionError:
+        raise AuthorError("front matter: nested too deeply", path=path, line=1) from None
     if root is None:
         return Head(path, {}, {})
     if not isinstance(root, yaml.MappingNode):
@@ -123,7 +180,7 @@ def read_head(yaml_text: str | None, known: Collection[str], path: str | Path | 
             raise AuthorError(f"unknown key {key!r}{did_you_mean(key, known)}", path=path, line=line)
         if key in nodes:
             raise AuthorError(f"key {key!r} is given twice", path=path, line=line)
-        if not (isinstance(node, yaml.ScalarNode) and node.tag.endswith(":null")):
+        if not (isinstance(node, yaml.ScalarNode) and not node.style and typed(node.value) is None):
             nodes[key], lines[key] = node, line
     return Head(path, nodes, lines)
 
@@ -142,7 +199,7 @@ def read_bytes(path: str | Path) -> bytes:
 
 def decoded(data: bytes, path: str | Path | None = None) -> str:
     """UTF-8 bytes as text, with their own line ends. Raises AuthorError that names file and encoding."""
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")) or _UTF_16.match(data):
         raise AuthorError("this file is UTF-16; save it as UTF-8", path=path, line=1)
     try:
         return data.decode("utf-8")

@@ -36,9 +36,9 @@ _MOST_IDLE = 8
 BUDGETS = ("max_steps", "max_tool_calls", "max_seconds", "max_tokens", "max_cost")
 
 
-World = Callable[[Tool, Mapping[str, Any], int], str]
-"""Gives the result of a tool, its arguments and the number of the step: by running it, or, in a replay, from a trace.
-Raises Mistake when the tool fails."""
+World = Callable[[Tool, Mapping[str, Any], int], str | None]
+"""Gives the result of a tool, its arguments and the number of the step from a record; None when it has none, and the tool
+is to be run. Raises Mistake when the tool failed."""
 
 
 @dataclass
@@ -73,7 +73,7 @@ class Gateway:
         self.args_hash: str | None = None
         self._earlier: dict[tuple[str, str], _Earlier] = {}
         self._errors: list[Mistake] = []
-        self._world = world or self._run
+        self._world = world
         self._worker: _Worker | None = None
 
     # -- budgets
@@ -83,13 +83,17 @@ class Gateway:
         """When `max_seconds` is over, as a `time.monotonic()` value."""
         return None if self.limits.max_seconds is None else self.started + self.limits.max_seconds
 
+    @property
+    def out_of_time(self) -> bool:
+        return self.deadline is not None and self.clock() >= self.deadline
+
     def spent_budget(self, steps: int, usage: Usage) -> str:
         """The budget that forbids a further step after `steps` steps that used `usage`, or ""."""
         limits = self.limits
         tokens = (usage.prompt_tokens or 0) + (usage.completion_tokens or 0)
         if steps >= limits.max_steps:
             return "max_steps"
-        if self.deadline is not None and self.clock() >= self.deadline:
+        if self.out_of_time:
             return "max_seconds"
         if limits.max_tokens is not None and tokens >= limits.max_tokens:
             return "max_tokens"
@@ -158,15 +162,14 @@ class Gateway:
                 "bad_arguments", tool.name, problem=error.problem, usage=tool.usage, hint=error.expected
             ) from None
         self.args_hash = stable_hash(arguments)
-        soft = self.settings.repeats.mode == "soft"
-        key = tool.name, stable_hash(arguments, self.settings.repeats) if soft else self.args_hash
-        self._refuse_repeat(tool, arguments, self._earlier.get(key))
+        self._refuse_repeat(tool, arguments, self._repeated(tool, arguments))
         if self.limits.max_tool_calls is not None and self.calls >= self.limits.max_tool_calls:
             raise Mistake("no_calls_left", fault="budget", stop_reason="max_tool_calls", calls=self.calls)
         self.calls += 1
-        result = self._world(tool, arguments, step)
+        result = self._world(tool, arguments, step) if self._world else None
+        result = self._run(tool, arguments) if result is None else result
         self._errors.clear()
-        self._earlier[key] = _Earlier(step, arguments, result)
+        self._earlier[self._key(tool, arguments)] = _Earlier(step, arguments, result)
         return result
 
     def _permitted(self, action: Action) -> Tool:
@@ -179,7 +182,9 @@ class Gateway:
             raise _refused("missing_tool", "tool_missing", action.tool)
         last_word = self.tools.resolve(action.tool.split()[-1]) if action.tool.split() else None
         near = did_you_mean(action.tool, [*self.allowed, FINISH]).removeprefix(" (did you mean ").removesuffix("?)")
-        correction = written_action(last_word, action.arguments) if last_word and last_word in (*self.allowed, FINISH) else ""
+        correction = (
+            written_action(last_word, action.arguments) if last_word and last_word in (*self.allowed, FINISH) else ""
+        )
         raise _refused("unknown_tool", "tool_missing", action.tool, near=near, correction=correction)
 
     def _bad_arguments(self, message: str, tool: str, **fields: Any) -> Mistake:
@@ -187,8 +192,21 @@ class Gateway:
 
     # -- repeats
 
+    def is_repeat(self, tool: Tool, arguments: Mapping[str, Any]) -> bool:
+        """Whether a call would be refused because it was made before."""
+        return self._repeated(tool, arguments) is not None
+
+    def _repeated(self, tool: Tool, arguments: Mapping[str, Any]) -> _Earlier | None:
+        if tool.options.repeatable or self.settings.repeats.mode == "off":
+            return None
+        return self._earlier.get(self._key(tool, arguments))
+
+    def _key(self, tool: Tool, arguments: Mapping[str, Any]) -> tuple[str, str]:
+        soft = self.settings.repeats.mode == "soft"
+        return tool.name, stable_hash(arguments, self.settings.repeats if soft else None)
+
     def _refuse_repeat(self, tool: Tool, arguments: Mapping[str, Any], earlier: _Earlier | None) -> None:
-        if earlier is None or tool.options.repeatable or self.settings.repeats.mode == "off":
+        if earlier is None:
             return
         earlier.notices += 1
         raise Mistake(
@@ -205,7 +223,7 @@ class Gateway:
 
     # -- running a tool
 
-    def _run(self, tool: Tool, arguments: Mapping[str, Any], step: int) -> str:
+    def _run(self, tool: Tool, arguments: Mapping[str, Any]) -> str:
         seconds = tool.options.timeout or self.limits.tool_timeout
         allowed = seconds
         if self.deadline is not None:

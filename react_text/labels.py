@@ -16,8 +16,10 @@ from .errors import AuthorError, did_you_mean
 # One run of marks, an optional number, one more run: no two neighbouring runs can share a character, so that the
 # match stays linear on `Action` + 100,000 blanks. The first run is atomic (a look-ahead and what it found; Python
 # 3.10 has no `*+`): giving back its marks one by one could never help.
-BEFORE_LABEL = r"(?=(?P<marks>[ \t*_#>`\-]*))(?P=marks)(?:\d+[.)][ \t*_`]*)?"
-AFTER_LABEL = r"[ \t*_`]*(?:\d+[ \t*_`]*)?[:：]"
+# A number is written in ASCII or full-width digits: a grammar has to list whatever can stand here.
+_NUMBER = "[0-9０-９]+"
+BEFORE_LABEL = rf"(?=(?P<marks>[ \t*_#>`\-]*))(?P=marks)(?:{_NUMBER}[.)][ \t*_`]*)?"
+AFTER_LABEL = rf"[ \t*_`]*(?:{_NUMBER}[ \t*_`]*)?[:：]"
 
 
 @dataclass(frozen=True)
@@ -35,17 +37,17 @@ class Labels:
         """`plain`, `numbered`, or a mapping of own words; raises AuthorError for anything else."""
         if isinstance(setting, Labels):
             return setting
-        if isinstance(setting, str):
-            if setting not in ("plain", "numbered"):
-                raise AuthorError(f"labels is plain, numbered or a mapping of words, not {setting!r}")
+        if setting in ("plain", "numbered"):
             return cls(numbered=setting == "numbered")
+        if not isinstance(setting, Mapping):
+            raise AuthorError(f"labels is plain, numbered or a mapping of words, not {setting!r}")
         words = {field.name for field in fields(cls)}
         for key, word in setting.items():
             if key not in words:
-                raise AuthorError(f"labels: unknown label {key!r}{did_you_mean(key, words)}")
-            if key != "numbered" and (not word or not word.strip(" :：") or "\n" in word):
+                raise AuthorError(f"labels: unknown label {key!r}{did_you_mean(str(key), words)}")
+            if key != "numbered" and (not isinstance(word, str) or not word.strip(" :：") or "\n" in word):
                 raise AuthorError(f"labels: {key} must be a word, not {word!r}")
-        own = {key: word.strip().rstrip(":：") for key, word in setting.items() if key != "numbered"}
+        own = {key: word.strip().rstrip(":：").rstrip() for key, word in setting.items() if key != "numbered"}
         return cls(**own, numbered=str(setting.get("numbered", "")).lower() == "true")
 
     def cue(self, word: str, step: int) -> str:
@@ -63,6 +65,10 @@ class Labels:
 
 
 PLAIN = Labels()
+NUMBERED = Labels(numbered=True)
+# How traces of text games are written: `> go north`, and the bare lines below it are what came of it. A trace can be in
+# this style; a prompt cannot, because the parser needs words.
+ARROW = Labels(thought=">", action=">", observation="", question="")
 
 
 @lru_cache(maxsize=64)

@@ -1,13 +1,20 @@
 """The event log of a run: JSON Lines, each event written out as it happens, so that a killed process loses at most the
-step it was in. Volatile facts (times, tokens, durations) belong here and not in a trace."""
+step it was in. Volatile facts (times, tokens, durations) belong here and not in a trace.
+
+A file may hold the events of several runs, also of runs at the same time: `run` tells them apart.
+"""
 
 from __future__ import annotations
 
+import io
+import itertools
 import json
 import os
 import time
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
+
+_NUMBERS = itertools.count(1)
 
 
 class RunLog:
@@ -15,10 +22,14 @@ class RunLog:
 
     def __init__(self, path: str | Path | None) -> None:
         self._started = time.monotonic()
-        self._file: IO[str] | None = None
+        self._file: io.FileIO | None = None
         if path is not None:
+            self._run = f"{os.getpid()}-{next(_NUMBERS)}"
             Path(path).parent.mkdir(parents=True, exist_ok=True)
-            self._file = Path(path).open("a", encoding="utf-8", newline="\n")
+            # Unbuffered: an event is one write, and those of other processes stand before or behind it.
+            self._file = Path(path).open("ab", buffering=0)  # noqa: SIM115 - open as long as the run
+            if _ends_in_half_a_line(Path(path)):
+                self._file.write(b"\n")
 
     @property
     def active(self) -> bool:
@@ -31,11 +42,12 @@ class RunLog:
         if self._file is None:
             return
         at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        record = {"event": event, "at": at, "elapsed": round(time.monotonic() - self._started, 4), **facts}
+        elapsed = round(time.monotonic() - self._started, 4)
+        record = {"event": event, "run": self._run, "at": at, "elapsed": elapsed, **facts}
         try:
             text = json.dumps(record, ensure_ascii=False, default=str)
-            self._file.write(text.encode("utf-8", "replace").decode() + "\n")
-            self._file.flush()
+            # A lone surrogate has no UTF-8, but the same escape in Python and in JSON.
+            self._file.write(text.encode("utf-8", "backslashreplace") + b"\n")
         except (OSError, ValueError):
             self.close()
 
@@ -43,6 +55,15 @@ class RunLog:
         if self._file is not None:
             self._file.close()
             self._file = None
+
+
+def _ends_in_half_a_line(path: Path) -> bool:
+    """Whether the process that wrote to the file before was killed in the middle of an event."""
+    with path.open("rb") as file:
+        if file.seek(0, os.SEEK_END) == 0:
+            return False
+        file.seek(-1, os.SEEK_END)
+        return file.read(1) != b"\n"
 
 
 def default_log(name: str) -> Path:

@@ -7,23 +7,26 @@ observation, what the server did wrong a stop reason.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import asdict, replace
 from typing import Any
 
 from .ask import Asked, Show, ask
-from .errors import Mistake, ParseError, ServerError
+from .errors import Mistake, ParseError, ServerError, ServerTimeout
 from .gateway import BUDGETS, Gateway
+from .grammar import Grammar
 from .labels import Labels, label_line
+from .layout import behind_cue
 from .log import RunLog
-from .models.base import Model, Usage
+from .models.base import Constraint, Model, PromptText, Usage
+from .models.chat_template import ChatTemplate, find_template
 from .nearmiss import FINISH
 from .observe import Observer, frame, label_like
 from .parse import Turn, parse_turn
 from .prompt import OpenPrompt
-from .result import Interrupted, Result, Step, explain
-from .settings import Settings
-from .trace import Trace
+from .result import Interrupted, Result, Step, explain, trace_of
+from .settings import Settings, plain_values
+from .trace import Trace, TraceStep
 
 # How long the completion of `on_budget: finish` may take when the run's own time is over, in seconds.
 _GRACE = 60.0
@@ -41,12 +44,18 @@ class Run:
         log: RunLog,
         overrides: Mapping[str, Any],
         on_text: Show | None = None,
+        past: Sequence[TraceStep] = (),
     ) -> None:
         self.model: Model = model.session() if hasattr(model, "session") else model
         self.prompt, self.gateway, self.observer, self.log, self.on_text = prompt, gateway, observer, log, on_text
         self.settings: Settings = gateway.settings
         self.labels: Labels = self.settings.labels
+        self.grammar: Grammar | None = None
+        if self.settings.constrain != "off":
+            self.grammar = Grammar(gateway.allowed, self.labels, lazy=self.settings.constrain == "lazy")
         self.overrides = overrides
+        self.past = past
+        self.template: ChatTemplate | None = None
         self.steps: list[Step] = []
         self.transcript = ""
         self.usage = Usage()
@@ -56,14 +65,15 @@ class Run:
         self._started = time.monotonic()
         self._iterator = self._run()
 
-    def __iter__(self) -> Iterator[Step]:
+    def __iter__(self) -> Generator[Step, None, None]:
         return self._iterator
 
     # -- the loop
 
-    def _run(self) -> Iterator[Step]:
+    def _run(self) -> Generator[Step, None, None]:
         self._log_start()
         try:
+            self.template = find_template(self.settings.chat_template, self.model)
             while not self.stop_reason:
                 self.stop_reason = self.gateway.spent_budget(len(self.steps), self.usage)
                 if not self.stop_reason:
@@ -72,7 +82,8 @@ class Run:
                 yield self._last_words()
         except ServerError as error:
             self.message = str(error)
-            self.stop_reason = self.stop_reason or error.stop_reason
+            timed_out = isinstance(error, ServerTimeout) and self.gateway.out_of_time
+            self.stop_reason = self.stop_reason or ("max_seconds" if timed_out else error.stop_reason)
         except KeyboardInterrupt:
             self.stop_reason = "interrupted"
             raise Interrupted(self.result) from None
@@ -82,18 +93,21 @@ class Run:
             self._log_end()
 
     def _complete(self, cue: str | None = None) -> Asked:
-        """Prompt, complete: one turn of text from the model."""
+        """Prompt, complete: one turn of text from the model, or from the past of a run that is resumed."""
         number = len(self.steps) + 1
+        if number <= len(self.past):
+            return Asked(self.past[number - 1].completion, self.past[number - 1].finish, Usage())
         asked = ask(
             self.model,
             lambda cue: self._prompt(number, cue),
             step=number,
             labels=self.labels,
             options=self.settings.options,
-            stop=self.settings.stop,
+            stop=(*(self.template.stop if self.template else ()), *self.settings.stop),
             deadline=time.monotonic() + _GRACE if cue else self.gateway.deadline,
             show=self.on_text,
             cue=cue,
+            constrain=self._constraint,
         )
         self.usage += asked.usage
         self.warnings += [warning for warning in asked.warnings if warning not in self.warnings]
@@ -130,9 +144,18 @@ class Run:
 
     # -- text
 
-    def _prompt(self, number: int, cue: str) -> str:
+    def _prompt(self, number: int, cue: str) -> PromptText:
+        """The exact text that goes to the model. Trace and hash know the raw prompt only: the same run with another
+        model's template is the same trace."""
         remaining = self.gateway.remaining(number - 1)
-        return self.prompt.text(self.transcript, cue, step=number, remaining=remaining)
+        text = self.prompt.text(self.transcript, cue, step=number, remaining=remaining)
+        return self.template.wrap(text) if self.template else text
+
+    def _constraint(self, cue: str) -> Constraint | None:
+        """What may follow `cue`: only tools that are allowed, and no call that would be refused as a repeat."""
+        if self.grammar is None:
+            return None
+        return self.grammar.after(cue, len(self.steps) + 1, self.gateway.is_repeat)
 
     def _parse(self, asked: Asked) -> Turn:
         lenient = [*self.gateway.allowed, FINISH] if self.settings.lenient else ()
@@ -150,6 +173,9 @@ class Run:
     ) -> Step:
         number = len(self.steps) + 1
         text = turn_line(kept, self.labels, number)
+        lossy = self._lossy(asked, text)
+        if number <= len(self.past):  # what the model saw then, however the engine would word it today
+            text, observation = self.past[number - 1].text, self.past[number - 1].observation
         self.transcript += text + "\n"
         if observation is not None:
             self.transcript += frame(observation, self.labels.cue(self.labels.observation, number))
@@ -165,6 +191,7 @@ class Run:
             args_hash=self.gateway.args_hash if turn else None,
             completion=asked.text,
             finish=asked.finish,
+            lossy=lossy,
             usage=asked.usage,
             model_seconds=asked.seconds,
             tool_seconds=seconds,
@@ -172,6 +199,19 @@ class Run:
         self.steps.append(step)
         self._log_step(step, asked)
         return step
+
+    def _lossy(self, asked: Asked, text: str) -> bool:
+        """Whether a turn, as the transcript keeps it, would be read differently from what the model wrote: reasoning and
+        invented observations are not kept."""
+        kept = behind_cue(text, self.labels)
+        return kept != asked.text and self._reading(asked) != self._reading(replace(asked, text=kept))
+
+    def _reading(self, asked: Asked) -> tuple[str, str, str]:
+        try:
+            turn = self._parse(asked)
+        except ParseError as error:
+            return error.kind, error.text, self.observer.mistake(error)
+        return turn.thought, str(turn.action), turn.clean
 
     # -- records
 
@@ -193,33 +233,28 @@ class Run:
     @property
     def trace(self) -> Trace:
         """The run as a trace: nothing in it changes from one run to the next unless the run itself does."""
-        meta = {
+        return trace_of(self.prompt.task, self.steps, self.labels, self._facts, self.answer, self.stop_reason)
+
+    @property
+    def _facts(self) -> dict[str, Any]:
+        """The front matter of the run's trace that is known before its first step."""
+        return {
             "prompt": self.prompt.path,
             "prompt_hash": self.prompt.hash,
             "inputs": self.prompt.variables or None,
-            "settings": {key: value for key, value in self.overrides.items() if value is not None} or None,
+            "settings": plain_values(self.overrides) or None,
             "tools": [*self.gateway.allowed, FINISH],
             "options": self.settings.options.as_dict(),
-            "answer": self.answer,
-            "stop_reason": self.stop_reason or None,
-            "finish": {step.number: step.finish for step in self.steps if step.finish not in ("stop", "cut")} or None,
-            "outcomes": {step.number: step.outcome for step in self.steps if step.outcome} or None,
         }
-        turns = [(step.text, step.observation) for step in self.steps]
-        return Trace.record(self.prompt.task, turns, self.labels, meta)
 
     def _log_start(self) -> None:
         self.log.write(
             "start",
-            prompt=self.prompt.path,
-            prompt_hash=self.prompt.hash,
             task=self.prompt.task,
-            inputs=self.prompt.variables,
-            tools=[*self.gateway.allowed, FINISH],
             labels=asdict(self.labels),
             model=self.model.name,
-            options=self.settings.options.as_dict(),
             limits=asdict(self.settings.limits),
+            **self._facts,
         )
 
     def _log_step(self, step: Step, asked: Asked) -> None:
@@ -228,6 +263,8 @@ class Run:
         facts = asdict(step) | {"step": step.number, "ok": step.ok, "args": step.arguments, "reasked": asked.reasked}
         if step.observation is not None and not step.error and label_like(step.observation, self.labels):
             facts["label_like"] = True
+        if self.answer is not None:
+            facts["answer"] = self.answer
         if self.prompt.lost:
             facts["prefix_bytes_lost"] = self.prompt.lost
         del facts["number"], facts["arguments"]

@@ -20,6 +20,7 @@ _SOFT = re.compile(rf"({_NAME})(?::[ \t]*|[ \t]+)(\S[^\n]*)")
 _BARE_CALL = re.compile(rf"^[ \t*`>-]*({_NAME})[ \t]*(?=\[)", re.M)
 _INPUT = re.compile(rf"^{BEFORE_LABEL}action[ _]?input{AFTER_LABEL}", re.I | re.M)
 _ANSWER = re.compile(rf"^{BEFORE_LABEL}(?:final[ \t_]*)?answer{AFTER_LABEL}", re.I | re.M)
+_FINISH = re.compile(rf"{FINISH}[ \t]*\[(.*)\]", re.I | re.S)
 _SPACE = re.compile(r"\s*")
 _MARKS = " \t\r\n*_`"
 
@@ -68,6 +69,8 @@ def answer_line(text: str, end: int, label: re.Pattern[str]) -> tuple[int, str] 
         return None
     following = label.search(text, found.end(), end)
     answer = text[found.end() : following.start() if following else end].strip()
+    if finish := _FINISH.fullmatch(answer):
+        answer = finish[1]
     return (found.start(), f"{FINISH}[{answer}]") if answer else None
 
 

@@ -32,7 +32,11 @@ _END_OF_TURN = (
 _OVER = re.compile(_END_OF_TURN, re.I)
 _SPECIAL_TOKEN = re.compile(r"<\|[^|<>\n]{1,64}\|>")
 _OPENING = re.compile(r"[\[［【]")
-_NONE = re.compile(r"(?:none|null|nil|n/?a|no (?:action|tool)\b.*|nothing|-+)[ \t.]*(?:\(.*)?(?:[\[(].*)?", re.I)
+_NONE = re.compile(
+    r"(?:(?:none|nothing)(?: (?:needed|required|necessary))?|null|nil|n/?a|no (?:action|tool)\b.*|-+)"
+    r"[ \t.]*(?:\(.*)?(?:[\[(].*)?",
+    re.I,
+)
 _BLANK_OR_MARK = re.compile(r"[\s*`]*")
 _MARKS = " \t\r*_`"
 _LONGEST_NAME = 80
@@ -291,7 +295,7 @@ class _Reader:
                 spans.append(dropped)
         kept = _without(self.text[:end], spans).strip()
         if fenced:
-            kept = re.sub(r"\A(?:```+|~~~+)[^\n]*\n\s*", "", kept)
+            kept = re.sub(r"\A(?:```+|~~~+)[^\n]*(?:\n\s*|\Z)", "", kept)
         label = label_line(self.labels.thought).match(kept)
         return kept[label.end() :].lstrip() if label else kept
 
@@ -306,7 +310,8 @@ class _Reader:
         if self.open_think:
             return ParseError("open_think", text=text, truncated=truncated)
         if not text:
-            inside = any(label_line(self.labels.action).search(self.text, *span) for span in self.hidden)
+            blocks = [self.text[slice(*span)].partition(">")[2] for span in self.hidden]
+            inside = any(label_line(self.labels.action).search(block) for block in blocks)
             return ParseError("in_think" if inside else "empty", text=text)
         if attempt is not None:
             line = self.visible[attempt : _line_end(self.visible, attempt, self.end)].strip(_MARKS)

@@ -17,13 +17,15 @@ import jinja2
 from jinja2 import meta, nodes
 
 from .errors import AuthorError, did_you_mean
+from .examples import choose, find_examples, read_example
 from .frontmatter import Head, read_head, read_text, split_head, unix_lines
+from .models.base import PromptText
 from .output import without_surrogates
-from .settings import SETTING_KEYS, Settings
-from .templates import BUILT_IN, environment
+from .settings import SETTING_KEYS, Limits, Settings
+from .templates import BUILT_IN, environment, find_source, references
 from .tools import Toolbox
 
-KEYS = ("question", "tools", "examples", "demo", "inputs", *SETTING_KEYS)
+KEYS = ("question", "tools", "examples", "pick", "demo", "inputs", "lint", *SETTING_KEYS)
 _PER_STEP = {"step", "remaining", "notes"}
 _OWN = {"question", "tools", "examples", "transcript", "limits", "labels", "label", "cue", "trace_begins", *_PER_STEP}
 
@@ -35,7 +37,8 @@ _BEGINS, _TRANSCRIPT, _CUE = "\0begins\0", "\0transcript\0", "\0cue\0"
 @dataclass(frozen=True)
 class Prompt:
     """A loaded prompt file. Paths in it are relative to the file's folder; `trees` are the syntax trees of the template
-    and of all that it extends or includes, each with its path."""
+    and of all that it extends or includes, each with its path. With `pick`, a run is shown so many of the `examples`,
+    those most like its question."""
 
     template: jinja2.Template
     trees: tuple[tuple[str, nodes.Template], ...] = ()
@@ -44,6 +47,7 @@ class Prompt:
     question: str | None = None
     tools: tuple[Path, ...] = ()
     examples: tuple[Path, ...] = ()
+    pick: int | None = None
     demo: Path | None = None
     inputs: Mapping[str, Any] = field(default_factory=dict)
 
@@ -72,7 +76,8 @@ class Prompt:
             path=path,
             question=head.text("question") if "question" in head else None,
             tools=tuple(path.parent / each for each in head.texts("tools")),
-            examples=tuple(path.parent / each for each in head.texts("examples")),
+            examples=_examples(head, path.parent),
+            pick=_pick(head),
             demo=path.parent / head.text("demo") if "demo" in head else None,
             inputs=_inputs(head),
         )
@@ -107,16 +112,23 @@ class Prompt:
         if question is None:
             raise AuthorError("no question was given, and the prompt has no default `question`", path=self.path)
         settings = settings or self.settings
+        shown = self.examples_for(question) if examples is None else ()
         values = {
             **self._inputs_with(variables or {}),
             "question": question,
             "tools": tools,
-            "examples": [read_example(path) for path in self.examples] if examples is None else list(examples),
+            "examples": [read_example(path) for path in shown] if examples is None else list(examples),
             "limits": settings.limits,
             "labels": settings.labels,
             "label": settings.labels.cue,
         }
-        return OpenPrompt(self, values, variables or {})
+        return OpenPrompt(self, values, variables or {}, shown)
+
+    def examples_for(self, question: str) -> tuple[Path, ...]:
+        """The few-shots that a run with this question is shown, in their order. Raises AuthorError."""
+        if self.pick is None:
+            return self.examples
+        return tuple(choose(question, self.examples, self.pick, self.settings.labels))
 
     def _inputs_with(self, variables: Mapping[str, Any]) -> dict[str, Any]:
         for name in variables:
@@ -134,7 +146,7 @@ class Prompt:
     @cached_property
     def names(self) -> set[str]:
         """The variables that the template and everything it extends or includes refer to."""
-        return {name for _, tree in self.trees for name in meta.find_undeclared_variables(tree)}
+        return {name for _, tree in self.trees for name in _free_variables(tree)}
 
     @cached_property
     def inserts_transcript(self) -> bool:
@@ -150,7 +162,7 @@ class Prompt:
         """One error that names every variable without a value, with path and line of the first."""
         places: dict[str, tuple[str, int]] = {}
         for path, tree in self.trees:
-            unknown = meta.find_undeclared_variables(tree) - known.keys()
+            unknown = _free_variables(tree) - known.keys()
             for name in tree.find_all(nodes.Name):
                 if name.name in unknown:
                     places.setdefault(name.name, (path, name.lineno))
@@ -163,19 +175,30 @@ class OpenPrompt:
     """The prompt of one run: `text(...)` gives the exact prompt of each step.
 
     `head` is everything before the question line, `task` the question line; a trace's body is `task` + transcript.
-    `path` is the file within its project, `variables` what was given beside the question, `lost` how many bytes of the
-    last prompt's stable part (all before the cue) the newest one does not begin with: a cache has to read them again.
+    `path` is the file within its project, `variables` what was given beside the question, `examples` the files of its
+    few-shots, `lost` how many bytes of the last prompt's stable part (all before the cue) the newest one does not begin
+    with: a cache has to read them again.
     """
 
-    def __init__(self, prompt: Prompt, values: Mapping[str, Any], variables: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        prompt: Prompt,
+        values: Mapping[str, Any],
+        variables: Mapping[str, Any],
+        examples: Sequence[Path] = (),
+    ) -> None:
         self.path = prompt.project_path
         self.variables = dict(variables)
+        self.examples = tuple(examples)
         self._prompt = prompt
         self._values = values
         self._dynamic = bool(prompt.names & _PER_STEP) or not prompt.inserts_transcript
         self._before = ""
         self.lost = 0
-        self.head, self.task, self._tail = self._pieces(1, {}, (), "")
+        self._all = _all_of(values["limits"])
+        self.head, self.task, self._tail = self._pieces(1, self._all, (), "")
+        if self.task and not self.task.endswith("\n"):
+            raise AuthorError("the transcript must begin on a line of its own, below the question", path=prompt.path)
 
     @property
     def hash(self) -> str:
@@ -190,22 +213,27 @@ class OpenPrompt:
         step: int = 1,
         remaining: Mapping[str, Any] | None = None,
         notes: Sequence[str] = (),
-    ) -> str:
+    ) -> PromptText:
         """The prompt whose transcript so far is `transcript`, ending in `cue`. Raises AuthorError."""
         head, task, tail = self.head, self.task, self._tail
+        known = len(head) + len(task)
         if self._dynamic:
-            head, task, tail = self._pieces(step, remaining or {}, notes, transcript)
+            head, task, tail = self._pieces(step, remaining or self._all, notes, transcript)
+            if self._prompt.inserts_transcript:
+                known = len(head) + len(task)
+            else:
+                transcript = ""  # the template has put it where it wants it
             stable = f"{head}{task}{transcript}"
             self.lost = _lost(self._before, stable)
             self._before = stable
         if tail == _CUE:
-            return f"{head}{task}{transcript}{cue}"
+            return PromptText(f"{head}{task}{transcript}{cue}", known)
         end = tail.replace(_CUE, cue)
         if end.rstrip().endswith(cue):
             end = end.rstrip()
         else:
             end += cue if not end or end.endswith("\n") else f"\n{cue}"
-        return f"{head}{task}{transcript}{end}"
+        return PromptText(f"{head}{task}{transcript}{end}", known)
 
     def _pieces(
         self, step: int, remaining: Mapping[str, Any], notes: Sequence[str], transcript: str
@@ -224,12 +252,13 @@ class OpenPrompt:
         text = self._render(values)
         if not insert:
             # The template does something with the transcript itself: everything is rendered anew at each step.
-            head, begins, rest = text.partition(_BEGINS)
-            return (head, rest.removesuffix(_CUE), _CUE) if begins else (text.removesuffix(_CUE), "", _CUE)
-        if text.count(_TRANSCRIPT) != 1:
+            before, cue, behind = text.rpartition(_CUE)
+            before, tail = (before, cue + behind) if cue else (text, "")
+        elif text.count(_TRANSCRIPT) != 1:
             message = f"the prompt must insert the transcript once, not {text.count(_TRANSCRIPT)} times"
             raise AuthorError(message, path=self._prompt.path)
-        before, _, tail = text.partition(_TRANSCRIPT)
+        else:
+            before, _, tail = text.partition(_TRANSCRIPT)
         head, begins, task = before.partition(_BEGINS)
         if not begins:
             head, task = before, ""
@@ -243,8 +272,14 @@ class OpenPrompt:
             if unknown:
                 raise self._prompt.undefined(values) from None
             raise AuthorError(f"template: {error.message}", path=self._prompt.path) from None
-        except (jinja2.TemplateError, jinja2.exceptions.SecurityError, TypeError, ValueError, ArithmeticError) as error:
+        except (jinja2.TemplateError, TypeError, ValueError, ArithmeticError, RecursionError) as error:
             raise AuthorError(f"template: {type(error).__name__}: {error}", path=self._prompt.path) from None
+
+
+def _all_of(limits: Limits) -> dict[str, Any]:
+    """What remains of the budgets before the first step."""
+    left = {"steps": limits.max_steps, "tool_calls": limits.max_tool_calls, "seconds": limits.max_seconds}
+    return {name: value for name, value in left.items() if value is not None}
 
 
 def _lost(before: str, now: str) -> int:
@@ -258,10 +293,26 @@ def _lost(before: str, now: str) -> int:
     return len(before[low:].encode())
 
 
-def read_example(path: str | Path) -> str:
-    """The body of a trace file as a few-shot example: exactly its text, ending in one newline. Raises AuthorError."""
-    _, body, _ = split_head(unix_lines(read_text(path)))
-    return body if body.endswith("\n") else body + "\n"
+def _free_variables(tree: nodes.Template) -> set[str]:
+    """The variables that a template needs. Jinja also counts those that it sets in one branch of an `if` only."""
+    own = {name.name for name in tree.find_all(nodes.Name) if name.ctx == "store"}
+    return meta.find_undeclared_variables(tree) - own
+
+
+def _examples(head: Head, folder: Path) -> tuple[Path, ...]:
+    try:
+        return tuple(find_examples(head.texts("examples"), folder))
+    except AuthorError as error:
+        raise head.error("examples", error.message) from None
+
+
+def _pick(head: Head) -> int | None:
+    number = head.value("pick")
+    if "pick" in head and "examples" not in head:
+        raise head.error("pick", "pick needs `examples` to pick from")
+    if number is not None and (type(number) is not int or number < 1):
+        raise head.error("pick", f"pick must be a whole number above 0, not {number!r}")
+    return number
 
 
 def _inputs(head: Head) -> dict[str, Any]:
@@ -280,14 +331,16 @@ def _inputs(head: Head) -> dict[str, Any]:
 
 def _chain(env: jinja2.Environment, name: str) -> Iterator[tuple[str, nodes.Template]]:
     """The template and all that it extends, includes or imports by a constant name: (path, syntax tree)."""
-    waiting, seen = [name], set()
+    waiting, seen = [([name], False)], set()
     while waiting:
-        current = waiting.pop(0)
-        if current in seen:
+        names, optional = waiting.pop(0)
+        found = next(filter(None, (find_source(env, each) for each in names)), None)
+        if found is None and not optional:
+            raise jinja2.TemplateNotFound(names[0])
+        if found is None or found[1] in seen:
             continue
-        seen.add(current)
-        assert env.loader is not None
-        source, path, _ = env.loader.get_source(env, current)
-        tree = env.parse(source, current, path)
-        waiting += [each for each in meta.find_referenced_templates(tree) if each]
-        yield str(path), tree
+        source, path = found
+        seen.add(path)
+        tree = env.parse(source, names[0], path)
+        waiting += [(each, may_be_missing) for _, each, may_be_missing in references(tree)]
+        yield path, tree

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from .labels import Labels
 from .models.base import Usage
 from .trace import Trace
 
@@ -16,7 +18,8 @@ class Step:
     `text` is the turn as the transcript holds it, `completion` what the model really wrote; `tool` and `arguments` are
     None when no action could be read; `observation` is None after finish. `error` names the mistake (`bad_arguments`,
     `no_action`, ...) or is "". `outcome` tells what a tool did when it gave no result: `empty`, `raised TYPE: TEXT`,
-    `timeout SECONDS`. Times are in seconds.
+    `timeout SECONDS`. `lossy` says that `text` alone would be read as another turn than `completion` was. Times are in
+    seconds.
     """
 
     number: int
@@ -30,6 +33,7 @@ class Step:
     args_hash: str | None = None
     completion: str = ""
     finish: str = "stop"
+    lossy: bool = False
     usage: Usage = Usage()
     model_seconds: float = 0.0
     tool_seconds: float = 0.0
@@ -37,6 +41,11 @@ class Step:
     @property
     def ok(self) -> bool:
         return not self.error
+
+    @property
+    def came_to(self) -> str:
+        """The `outcome` as traces record it: also `mistake KIND` where the engine itself has worded the observation."""
+        return self.outcome or (f"mistake {self.error}" if self.error else "")
 
 
 @dataclass(frozen=True)
@@ -64,6 +73,26 @@ class Interrupted(KeyboardInterrupt):
     def __init__(self, result: Result) -> None:
         super().__init__("interrupted")
         self.result = result
+
+
+def trace_of(
+    task: str,
+    steps: Sequence[Step],
+    labels: Labels,
+    facts: Mapping[str, Any],
+    answer: str | None = None,
+    stop_reason: str = "",
+) -> Trace:
+    """A run as a trace. `facts` is the front matter that was known before its first step."""
+    meta = {
+        **facts,
+        "answer": answer,
+        "stop_reason": stop_reason or None,
+        "completions": {step.number: step.completion for step in steps if step.lossy} or None,
+        "finish": {step.number: step.finish for step in steps if step.finish not in ("stop", "cut")} or None,
+        "outcomes": {step.number: step.came_to for step in steps if step.came_to} or None,
+    }
+    return Trace.record(task, [(step.text, step.observation) for step in steps], labels, meta)
 
 
 def explain(stop_reason: str, stops: Sequence[str] = ()) -> str:

@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Callable
 from functools import lru_cache
+from itertools import accumulate
 from typing import Any
 
 CLOSERS = {"[": "]", "［": "］", "【": "】", "(": ")", "{": "}"}
@@ -18,6 +19,7 @@ QUOTES = {'"': '"', "'": "'", "“": "”", "‘": "’"}
 # inside a word, or a quoted word inside a sentence, is plain text.
 _BEFORE_STRING = frozenset("[［【({,，=:：")
 _AFTER_STRING = re.compile(r"\s*(?:[,，=:：\]］】)}]|\Z)")
+_DEEPEST = 100
 _SPLITTERS = re.compile(r"[\[({\])},，\"'“‘]")
 
 
@@ -79,12 +81,21 @@ def read_object(text: str) -> dict[str, Any] | None:
         return None
     for write in (str, _python_as_json):
         try:
-            value = json.loads(write(text))
-        except (ValueError, RecursionError):
+            value = read_json(write(text))
+        except ValueError:
             continue
         if isinstance(value, dict):
             return value
     return None
+
+
+def read_json(text: str) -> Any:
+    """A JSON value. Raises ValueError, also for one that is nested so deeply that whoever walks it would overflow."""
+    if text.count("[") + text.count("{") > _DEEPEST:
+        levels = accumulate(1 if mark in "[{" else -1 for mark in re.findall(r"[\[{\]}]", text))
+        if max(levels) > _DEEPEST:
+            raise ValueError("nested too deeply")
+    return json.loads(text)
 
 
 # A string that is never closed reaches to the end: tried anew at each of its escaped quotes, it would take quadratic time.

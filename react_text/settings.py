@@ -5,14 +5,17 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from .errors import AuthorError, did_you_mean
 from .frontmatter import Head
 from .labels import PLAIN, Labels
 from .models.base import Options
+from .models.chat_template import checked
 
 FAULTS = ("invalid_action", "tool_denied", "tool_missing", "tool_bad_args", "tool_error", "loop_detected")
+CONSTRAIN = ("off", "auto", "lazy")
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,8 @@ class Settings:
     think: str = "drop"
     observations: str = "verbatim"
     stop: tuple[str, ...] = ()
+    chat_template: str = "none"
+    constrain: str = "off"
 
     @classmethod
     def from_head(cls, head: Head) -> Settings:
@@ -101,6 +106,15 @@ class Settings:
         if options:
             values["options"] = make_options({**self.options.as_dict(), **options})
         return dataclasses.replace(self, **values)
+
+
+def plain_values(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Keywords of an Agent as files can hold them; those that are None are not set."""
+    return {
+        key: dataclasses.asdict(value) if dataclasses.is_dataclass(value) and not isinstance(value, type) else value
+        for key, value in settings.items()
+        if value is not None
+    }
 
 
 def make_limits(values: Mapping[str, Any]) -> Limits:
@@ -154,6 +168,12 @@ def _repeats(value: Any) -> Repeats:
     return Repeats(**given)
 
 
+def _constrain(value: Any) -> str:
+    if value not in CONSTRAIN:
+        raise AuthorError(f"constrain must be {' or '.join(CONSTRAIN)}, not {value!r}")
+    return str(value)
+
+
 def _prices(value: Any) -> dict[str, float]:
     prices = dict(value or {})
     if set(prices) - {"prompt", "completion"} or not all(isinstance(p, (int, float)) for p in prices.values()):
@@ -177,6 +197,8 @@ _COERCE: dict[str, Any] = {
     "repeats": _repeats,
     "prices": _prices,
     "stop": lambda value: (value,) if isinstance(value, str) else tuple(value),
+    "chat_template": lambda value: checked(str(value)),
+    "constrain": _constrain,
 }
 _READERS: dict[str, Any] = {
     "labels": lambda head, key: Labels.of(head.value(key)),
@@ -191,5 +213,7 @@ _READERS: dict[str, Any] = {
     "think": lambda head, key: head.choice(key, ("drop", "keep")),
     "observations": lambda head, key: head.choice(key, ("verbatim", "guarded")),
     "stop": lambda head, key: tuple(head.texts(key)),
+    "chat_template": lambda head, key: checked(head.text(key), Path(head.path or "").parent),
+    "constrain": lambda head, key: head.choice(key, CONSTRAIN),
 }
 SETTING_KEYS = tuple(_READERS)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 
 import jinja2
+from jinja2 import nodes
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from .frontmatter import read_text, split_head, unix_lines
@@ -22,12 +23,41 @@ class Loader(jinja2.BaseLoader):
         self.folders = folders
 
     def get_source(self, environment: jinja2.Environment, template: str) -> tuple[str, str, Callable[[], bool]]:
-        for folder in self.folders:
-            path = folder / template
-            if path.is_file():
-                changed = path.stat().st_mtime_ns
-                return without_head(read_text(path)), str(path), lambda: path.stat().st_mtime_ns == changed
-        raise jinja2.TemplateNotFound(template)
+        path = self._find(template)
+        if path is None:
+            raise jinja2.TemplateNotFound(template)
+        changed = path.stat().st_mtime_ns
+        # A template of the same name in an earlier folder makes this one stale, too.
+        return (
+            without_head(read_text(path)),
+            str(path),
+            lambda: self._find(template) == path and path.stat().st_mtime_ns == changed,
+        )
+
+    def _find(self, template: str) -> Path | None:
+        return next((path for folder in self.folders if (path := folder / template).is_file()), None)
+
+
+def references(tree: nodes.Template) -> Iterator[tuple[int, list[str], bool]]:
+    """For each tag that extends, includes or imports a template by a constant name: its line, the names of which the
+    first that exists is taken, and whether there may be none (`ignore missing`)."""
+    tags: tuple[type[nodes.Node], ...] = (nodes.Extends, nodes.Include, nodes.Import, nodes.FromImport)
+    for tag in tree.find_all(tags):
+        given = getattr(tag, "template", None)
+        each = given.items if isinstance(given, (nodes.List, nodes.Tuple)) else [given]
+        names = [name.value for name in each if isinstance(name, nodes.Const) and isinstance(name.value, str)]
+        if names:
+            yield tag.lineno, names, getattr(tag, "ignore_missing", False)
+
+
+def find_source(env: jinja2.Environment, name: str) -> tuple[str, str] | None:
+    """(the text of a template, its path), or None when there is none of that name. Raises AuthorError."""
+    assert env.loader is not None
+    try:
+        source, path, _ = env.loader.get_source(env, name)
+    except jinja2.TemplateNotFound:
+        return None
+    return source, str(path)
 
 
 def without_head(text: str) -> str:
@@ -45,5 +75,5 @@ def environment(*folders: Path) -> jinja2.Environment:
         loader=Loader([*folders, BUILT_IN]),
         undefined=jinja2.StrictUndefined,
         keep_trailing_newline=True,
-        autoescape=False,  # noqa: S701 - text for a model, not HTML
+        autoescape=False,
     )

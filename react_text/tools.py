@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import inspect
 import sys
@@ -15,9 +16,9 @@ from types import ModuleType
 from typing import Any, overload
 
 from .arguments import Parameter, read_arguments
-from .errors import AuthorError, did_you_mean
+from .errors import AuthorError, ParseError, did_you_mean
 from .nearmiss import FINISH
-from .parse import same_name
+from .parse import parse_turn, same_name
 
 Function = Callable[..., Any]
 ToolSource = Function | str | Path | Mapping[str, Function] | Iterable["ToolSource"]
@@ -104,6 +105,8 @@ class Toolbox(Mapping[str, Tool]):
         for each in tools:
             if not each.name.strip() or any(c in each.name for c in "[]［］【】\n"):
                 raise AuthorError(f"a tool cannot be called {each.name!r}: a name is one line without brackets")
+            if not _readable(each.name):
+                raise AuthorError(f"a tool cannot be called {each.name!r}: in an action this is not read as a name")
             other = self._same.get(same_name(each.name))
             if other == FINISH:
                 raise AuthorError(f"a tool cannot be called {each.name!r}: finish[answer] ends the run")
@@ -148,8 +151,11 @@ def load_tools(source: ToolSource | None) -> Toolbox:
 def make_tool(function: Function, name: str | None = None) -> Tool:
     """One function as a tool. Raises AuthorError for a signature that a text argument cannot fill."""
     options = getattr(function, _OPTIONS, ToolOptions())
-    target = function if inspect.isroutine(function) or inspect.isclass(function) else type(function).__call__
-    name = name or options.name or str(getattr(function, "__name__", type(function).__name__))
+    inner = function
+    while isinstance(inner, functools.partial):  # it has the names and hints of what it calls, and none of its own
+        inner = inner.func
+    target = inner if inspect.isroutine(inner) or inspect.isclass(inner) else type(inner).__call__
+    name = name or options.name or str(getattr(inner, "__name__", type(inner).__name__))
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
@@ -165,7 +171,7 @@ def make_tool(function: Function, name: str | None = None) -> Tool:
         if parameter.kind is parameter.POSITIONAL_ONLY:
             raise AuthorError(f"tool {name}: parameter {parameter.name} is positional-only", **_place(function))
         parameters.append(Parameter(parameter.name, hints.get(parameter.name, str), parameter.default))
-    paragraph = (inspect.getdoc(function) or "").strip().split("\n\n")[0]
+    paragraph = (inspect.getdoc(inner) or "").strip().split("\n\n")[0]
     return Tool(name, function, tuple(parameters), " ".join(paragraph.split()), replace(options, name=name))
 
 
@@ -229,6 +235,14 @@ def _public_tools(module: ModuleType, path: str | Path) -> Iterator[Tool]:
             yield make_tool(value)
     if not found:
         raise AuthorError("this module offers no tools: it has no public function", path=path)
+
+
+def _readable(name: str) -> bool:
+    """Whether the parser finds this name in an action: not with a parenthesis in it, and not for `none` or `n/a`."""
+    try:
+        return parse_turn(f"Action: {name}[]").action.tool == name
+    except ParseError:
+        return False
 
 
 def _place(function: Function) -> dict[str, Any]:

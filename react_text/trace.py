@@ -2,7 +2,7 @@
 
 A trace file is YAML front matter and a body; the body is exactly the text that followed the head of the prompt:
 question line, turns, observations. Nothing in it is escaped, so that the same file is a few-shot example, a recorded
-run and a test. Where an observation holds lines that look like labels, `spans` says how many lines it has.
+run and a test. Where a text holds lines that look like labels, `spans`, `turns` and `head` say how many lines it has.
 """
 
 from __future__ import annotations
@@ -10,56 +10,79 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
-from .errors import AuthorError, ParseError
-from .frontmatter import Head, decoded, read_bytes, read_head, split_head, unix_lines
-from .labels import PLAIN, Labels
-from .observe import frame
+from .errors import AuthorError, ParseError, did_you_mean
+from .frontmatter import Head, decoded, read_bytes, read_head, split_head, typed, unix_lines
+from .labels import ARROW, NUMBERED, PLAIN, Labels
+from .layout import (
+    NO_SPANS,
+    Row,
+    Spans,
+    behind_cue,
+    find_conflict,
+    find_rows,
+    framed,
+    lines_of,
+    needed_spans,
+    unframed,
+)
+from .models.base import Finish
+from .output import without_surrogates
 from .parse import parse_turn
 
 # In the order in which they are written. Scalars are texts, whatever YAML would make of them: the answer `yes` stays
 # `yes`.
 KEYS = (
     "format", "prompt", "prompt_hash", "inputs", "settings", "tools", "labels", "options", "answer", "stop_reason",
-    "finish", "outcomes", "match", "redact", "expect", "test", "lint", "hand", "head", "spans", "eol",
+    "completions", "finish", "outcomes", "match", "redact", "expect", "test", "lint", "hand", "head", "turns", "spans",
+    "eol",
 )  # fmt: skip
-_MAPPINGS = ("inputs", "settings", "options", "finish", "outcomes", "match", "redact", "expect", "lint")
-_CONFLICT = re.compile(r"^<{7} .*\n(?:.*\n)*?={7}\n(?:.*\n)*?>{7} ", re.M)
+_MAPPINGS = ("inputs", "settings", "options", "match", "redact", "expect", "lint")
+_BY_STEP = ("completions", "finish", "outcomes")
+_STRUCTURE = ("format", "labels", "head", "turns", "spans", "eol")
+_FINISHES = get_args(Finish)
+_PLAIN_YAML = re.compile(r"[\w./](?:[\w ./+()$%-]*[\w./+()$%])?")
 
 
 @dataclass(frozen=True)
 class TraceStep:
     """One turn and its observation. `text` is the turn as the body holds it, without its last newline; `tool` is None
-    when the turn has no readable action; `observation` is None when the body ends before one."""
+    when the turn has no readable action; `observation` is None when none follows.
+
+    `completion` is what the model wrote, `finish` how that ended; `outcome` is what came of the action when it was not
+    a result: `empty`, `raised TYPE: TEXT`, `timeout SECONDS`, `mistake KIND`.
+    """
 
     text: str
     observation: str | None
     thought: str = ""
     tool: str | None = None
     arguments: str | None = None
+    completion: str = ""
+    finish: Finish = "stop"
+    outcome: str = ""
 
 
 @dataclass(frozen=True)
 class Trace:
     """A run as text. `str(trace)` is the body; `dump()` the file.
 
-    `meta` is the front matter but for what shapes the body; `spans` the number of lines of single observations and
-    `task_lines` that of the question, where labels alone do not tell. `first_line` is the file's line number of the
-    body's first line.
+    `meta` is the front matter but for what shapes the body: `labels` and `spans`. `first_line` is the file's line
+    number of the body's first line.
     """
 
     body: str
     labels: Labels = PLAIN
     meta: Mapping[str, Any] = field(default_factory=dict)
-    spans: Mapping[int, int] = field(default_factory=dict)
-    task_lines: int | None = None
+    spans: Spans = NO_SPANS
     path: Path | None = None
     first_line: int = 1
-    original: bytes | None = None
+    # What the file was read from. A changed copy (`dataclasses.replace`) does not inherit it.
+    _original: bytes | None = field(default=None, init=False, repr=False, compare=False)
 
     def __str__(self) -> str:
         return self.body
@@ -71,11 +94,15 @@ class Trace:
         data = source if isinstance(source, bytes) else read_bytes(source)
         text = unix_lines(decoded(data, path))
         head_text, body, first_line = split_head(text)
+        if text.startswith("---\r"):
+            raise AuthorError(
+                "some lines end in CRLF and others do not; save the file with one kind", path=path, line=1
+            )
         if head_text is None and text.startswith("---\n"):
             raise AuthorError("the front matter has no closing `---` line", path=path, line=1)
-        if conflict := _CONFLICT.search(head_text or ""):
-            line = (head_text or "").count("\n", 0, conflict.start()) + 2
-            raise AuthorError("git conflict markers", path=path, line=line)
+        for number, line in enumerate((head_text or "").split("\n"), 2):
+            if line.startswith(("<<<<<<< ", ">>>>>>> ")):
+                raise AuthorError("git conflict markers", path=path, line=number)
         head = read_head(head_text, KEYS, path)
         if head.text("format", "1") != "1":
             raise head.error("format", f"format {head.text('format')} is not known here, only 1")
@@ -84,18 +111,16 @@ class Trace:
         trace = cls(
             body=body,
             labels=_labels(head),
-            meta={
-                key: head.mapping(key) if key in _MAPPINGS and _is_mapping(head, key) else _plain(head, key)
-                for key in head.nodes
-                if key not in _STRUCTURE
-            },
-            spans=_spans(head),
-            task_lines=_task_lines(head),
+            meta={key: _meta(head, key) for key in head.nodes if key not in _STRUCTURE},
+            spans=Spans(_task_lines(head), _numbers(head, "turns"), _numbers(head, "spans")),
             path=path,
             first_line=first_line,
-            original=data,
         )
-        trace._check_conflicts()
+        object.__setattr__(trace, "_original", data)
+        if trace.spans != NO_SPANS or "<<<<<<< " in body:
+            conflict = find_conflict(trace._lines, trace._rows, trace.spans)
+            if conflict is not None:
+                raise AuthorError("git conflict markers", path=path, line=first_line + conflict)
         return trace
 
     @classmethod
@@ -106,209 +131,185 @@ class Trace:
         labels: Labels = PLAIN,
         meta: Mapping[str, Any] | None = None,
     ) -> Trace:
-        """The trace of a run: its question line, and each turn's text with its observation."""
+        """The trace of a run: its question, a text that ends in a newline, and each turn's text with its observation.
+        Raises AuthorError for texts that cannot stand in one body."""
+        task = without_surrogates(task)
+        if task and not task.endswith("\n"):
+            raise AuthorError("the first turn must begin on a line of its own: the question has no newline at its end")
+        turns = [(without_surrogates(t), None if o is None else without_surrogates(o)) for t, o in turns]
         body = [task]
         for number, (text, observation) in enumerate(turns, 1):
-            body.append(text + "\n")
-            if observation is not None:
-                body.append(frame(observation, labels.cue(labels.observation, number)))
-        spans = {
-            number: observation.count("\n") + 1
-            for number, (_, observation) in enumerate(turns, 1)
-            if observation is not None
-            and (_turn_start(labels).search(observation.partition("\n")[2]) or _CONFLICT.search(observation + "\n"))
-        }
-        task_lines = task.count("\n") if _turn_start(labels).search(task) else None
-        return cls("".join(body), labels, dict(meta or {}), _by_observation(spans, turns), task_lines)
+            body += [text, "\n", "" if observation is None else framed(observation, labels, number)]
+        joined = "".join(body)
+        return cls(joined, labels, dict(meta or {}), needed_spans(task, turns, labels, joined))
 
     def dump(self) -> bytes:
         """The bytes of the file; exactly those it was loaded from, if it was."""
-        if self.original is not None:
-            return self.original
-        meta = {"format": 1, **self.meta}
-        if self.labels.numbered:
-            meta["labels"] = "numbered"
+        if self._original is not None:
+            return self._original
+        meta = {"format": 1, **self.meta, "head": self.spans.task}
+        if self.labels in _PRESETS:
+            meta["labels"] = _PRESETS[self.labels]
         elif self.labels != PLAIN:
-            words = ("thought", "action", "observation", "question")
-            meta["labels"] = {w: getattr(self.labels, w) for w in words if getattr(self.labels, w) != getattr(PLAIN, w)}
-        if self.task_lines is not None:
-            meta["head"] = self.task_lines
-        if self.spans:
-            meta["spans"] = dict(self.spans)
+            own, plain = vars(self.labels), vars(PLAIN)
+            meta["labels"] = {word: own[word] for word in own if own[word] != plain[word]}
+        meta["turns"], meta["spans"] = self.spans.turns or None, self.spans.observations or None
         body = self.body
         if not body.endswith("\n"):
             meta["eol"], body = "none", body + "\n"
-        lines = [f"{key}: {_yaml(meta[key])}\n" for key in KEYS if key in meta and meta[key] is not None]
+        lines = [f"{key}: {_yaml(meta[key])}\n" for key in KEYS if meta.get(key) is not None]
         return ("---\n" + "".join(lines) + "---\n" + body).encode("utf-8")
 
     @cached_property
     def task(self) -> str:
         """What stands before the first turn: the question line."""
-        return self._parts[0]
+        return self.before(1)
 
     @cached_property
     def steps(self) -> list[TraceStep]:
         """The turns, each with its observation."""
-        return [self._step(text, observation) for text, observation in self._parts[1]]
+        return [self._step(number, row) for number, row in enumerate(self._rows, 1)]
 
     @cached_property
     def completions(self) -> list[str]:
         """What the model wrote in each turn: the text behind the cue `Thought:`, or the whole turn when it has none."""
-        cue = re.compile(_label(self.labels.thought, self.labels))
-        return [text[m.end() :] if (m := cue.match(text)) else text for text, _ in self._parts[1]]
+        behind = [behind_cue(self._text(row.start, row.result), self.labels) for row in self._rows]
+        written = self.meta.get("completions") or {}
+        return [written.get(number, text) for number, text in enumerate(behind, 1)]
 
     @cached_property
-    def finishes(self) -> dict[int, str]:
+    def observations(self) -> list[str | None]:
+        """The observation of each turn, None where the body ends before one."""
+        return [self._observation(row) for row in self._rows]
+
+    @cached_property
+    def finishes(self) -> dict[int, Finish]:
         """How the completion of a turn ended, where it was not an ordinary stop."""
-        given = self.meta.get("finish") or {}
-        return {int(number): str(finish) for number, finish in given.items()}
-
-    def _step(self, text: str, observation: str | None) -> TraceStep:
-        try:
-            turn = parse_turn(text, labels=self.labels)
-        except ParseError as error:
-            return TraceStep(text, observation, error.text)
-        return TraceStep(text, observation, turn.thought, turn.action.tool, turn.action.arguments)
+        return dict(self.meta.get("finish") or {})
 
     @cached_property
-    def _parts(self) -> tuple[str, list[tuple[str, str | None]]]:
-        """The task, and each turn with its observation."""
-        lines = self._lines
-        task_end, rows = self._layout
-        turns = []
-        for start, result, end in rows:
-            observation = None if result == end else self._unframed("\n".join(lines[result:end]))
-            turns.append(("\n".join(lines[start:result]), observation))
-        return "".join(line + "\n" for line in lines[:task_end]), turns
+    def outcomes(self) -> dict[int, str]:
+        """What came of a turn's action, where it was not a result."""
+        return dict(self.meta.get("outcomes") or {})
 
-    @cached_property
-    def _lines(self) -> list[str]:
-        lines = self.body.split("\n")
-        return lines[:-1] if lines[-1] == "" else lines
-
-    @cached_property
-    def _layout(self) -> tuple[int, list[tuple[int, int, int]]]:
-        """Where the task ends, and for each turn the lines (from 0) where it, its observation and what follows begin."""
-        lines = self._lines
-        starts = [bool(_turn_start(self.labels).match(line)) for line in lines]
-        results = [
-            bool(_observation(self.labels).match(line)) and not start for line, start in zip(lines, starts, strict=True)
-        ]
-
-        def following(found: Sequence[bool], position: int) -> int:
-            return next((i for i in range(position, len(lines)) if found[i]), len(lines))
-
-        position = following(starts, 0) if self.task_lines is None else self.task_lines
-        if position > len(lines):
-            raise self._error(0, f"head: the question has {len(lines)} lines, not {position}")
-        task_end, rows, seen = position, [], 0
-        while position < len(lines):
-            start, result = position, following(results, position + 1)
-            if result == len(lines):
-                rows.append((start, result, result))
-                break
-            seen += 1
-            span = self.spans.get(seen)
-            position = following(starts, result + 1) if span is None else result + span
-            if span and (position > len(lines) or (position < len(lines) and not starts[position])):
-                raise self._error(result, f"spans: observation {seen} does not end before a label after {span} lines")
-            rows.append((start, result, position))
-        if unknown := [number for number in self.spans if number > seen]:
-            raise self._error(0, f"spans: there is no observation {unknown[0]}")
-        return task_end, rows
+    def before(self, step: int) -> str:
+        """The body up to a step (from 1): what the model saw behind the head of the prompt, but for the cue."""
+        rows = self._rows
+        if step > len(rows):
+            return self.body
+        return "".join(f"{line}\n" for line in self._lines[: rows[step - 1].start])
 
     def line_of(self, step: int, *, observation: bool = False) -> int:
         """The file's line number where a step (from 1), or its observation, begins."""
-        start, result, _ = self._layout[1][step - 1]
-        return self.first_line + (result if observation else start)
+        row = self._rows[step - 1]
+        return self.first_line + (row.result if observation else row.start)
 
-    def _unframed(self, text: str) -> str:
-        """The observation behind its label: one blank is the frame's, the rest its own."""
-        return text[len(_observation(self.labels).match(text)[0]) :].removeprefix(" ")  # type: ignore[index]
+    def _step(self, number: int, row: Row) -> TraceStep:
+        text = self._text(row.start, row.result)
+        observation = self._observation(row)
+        if self.labels == ARROW:
+            return _command(text, observation)
+        completion = self.completions[number - 1]
+        step = TraceStep(
+            text,
+            observation,
+            completion=completion,
+            finish=self.finishes.get(number, "stop"),
+            outcome=self.outcomes.get(number, ""),
+        )
+        try:
+            turn = parse_turn(completion, labels=self.labels)
+        except ParseError as error:
+            return replace(step, thought=error.text)
+        return replace(step, thought=turn.thought, tool=turn.action.tool, arguments=turn.action.arguments)
 
-    def _check_conflicts(self) -> None:
-        """Conflict markers are an error, but for those inside an observation whose extent is declared."""
-        if "<<<<<<< " not in self.body:
-            return
-        seen = 0
-        declared: set[int] = set()
-        for _, result, end in self._layout[1]:
-            seen += result < end
-            if result < end and seen in self.spans:
-                declared.update(range(result, end))
-        text = "".join("\n" if i in declared else line + "\n" for i, line in enumerate(self._lines))
-        if conflict := _CONFLICT.search(text):
-            raise self._error(text.count("\n", 0, conflict.start()), "git conflict markers")
+    def _observation(self, row: Row) -> str | None:
+        return unframed(self._text(row.result, row.end), self.labels) if row.observation else None
 
-    def _error(self, line: int, message: str) -> AuthorError:
-        return AuthorError(message, path=self.path, line=self.first_line + line)
+    def _text(self, start: int, end: int) -> str:
+        return "\n".join(self._lines[start:end])
 
+    @cached_property
+    def _lines(self) -> list[str]:
+        return lines_of(self.body)
 
-_STRUCTURE = ("format", "labels", "head", "spans", "eol")
+    @cached_property
+    def _rows(self) -> list[Row]:
+        try:
+            return find_rows(self._lines, self.labels, self.spans)
+        except AuthorError as error:
+            raise AuthorError(error.message, path=self.path, line=self.first_line + (error.line or 1) - 1) from None
 
 
-def _label(word: str, labels: Labels) -> str:
-    return rf"{re.escape(word)}{'(?: [0-9]+)?' if labels.numbered else ''}:"
+_PRESETS = {NUMBERED: "numbered", ARROW: "arrow"}
 
 
-def _turn_start(labels: Labels) -> re.Pattern[str]:
-    """In a trace a label stands at the very start of its line, exactly as the engine writes it."""
-    return re.compile(f"^(?:{_label(labels.thought, labels)}|{_label(labels.action, labels)})", re.M)
-
-
-def _observation(labels: Labels) -> re.Pattern[str]:
-    return re.compile(f"^{_label(labels.observation, labels)}", re.M)
-
-
-def _by_observation(spans: Mapping[int, int], turns: Sequence[tuple[str, str | None]]) -> dict[int, int]:
-    """Spans count observations, not turns: a turn may have none."""
-    numbers, seen = {}, 0
-    for number, (_, observation) in enumerate(turns, 1):
-        seen += observation is not None
-        if number in spans:
-            numbers[seen] = spans[number]
-    return numbers
+def _command(text: str, observation: str | None) -> TraceStep:
+    """A step of a text game: `> think: ...` only thinks, another command has its verb for a tool."""
+    command = text.removeprefix(ARROW.action).removeprefix(" ")
+    if command.startswith("think:"):
+        return TraceStep(text, observation, command.removeprefix("think:").strip(), completion=text)
+    verb, _, rest = command.partition(" ")
+    return TraceStep(text, observation, "", verb, rest, text)
 
 
 def _labels(head: Head) -> Labels:
+    value = head.value("labels") if "labels" in head else "plain"
     try:
-        return Labels.of(head.value("labels") if "labels" in head else "plain")
+        return ARROW if value == "arrow" else Labels.of(value)
     except AuthorError as error:
         raise head.error("labels", error.message) from None
 
 
-def _spans(head: Head) -> dict[int, int]:
-    given = head.mapping_of_numbers("spans")
+def _numbers(head: Head, key: str) -> dict[int, int]:
+    given = head.mapping_of_numbers(key)
     if any(number < 1 or lines < 1 for number, lines in given.items()):
-        raise head.error("spans", "spans must map the number of an observation to its number of lines")
+        raise head.error(key, f"{key} must map numbers from 1 to numbers of lines")
     return given
 
 
 def _task_lines(head: Head) -> int | None:
     given = head.text("head")
-    if given and not given.isdigit():
+    if given and not re.fullmatch("[0-9]{1,9}", given):
         raise head.error("head", f"head must be the number of lines of the question, not {given!r}")
     return int(given) if given else None
 
 
-def _is_mapping(head: Head, key: str) -> bool:
-    return isinstance(head.value(key), dict)
-
-
-def _plain(head: Head, key: str) -> Any:
+def _meta(head: Head, key: str) -> Any:
     value = head.value(key)
-    if isinstance(value, (list, tuple)):
-        return head.texts(key)
-    return value if isinstance(value, dict) else head.text(key)
+    if key in _BY_STEP:
+        if not isinstance(value, dict) or not all(type(number) is int for number in value):
+            raise head.error(key, f"{key} must map the numbers of steps to words")
+        words = {number: str(word) for number, word in value.items()}
+        for word in words.values() if key == "finish" else ():
+            if word not in _FINISHES:
+                raise head.error(key, f"finish: unknown word {word!r}{did_you_mean(word, _FINISHES)}")
+        return words
+    if isinstance(value, dict):
+        return head.mapping(key) if key in _MAPPINGS else value
+    return head.texts(key) if isinstance(value, list) else head.text(key)
 
 
-def _yaml(value: Any) -> str:
-    """One line of YAML. Texts that YAML would read otherwise are written as JSON strings, which are YAML too."""
+def _yaml(value: Any, *, inside: bool = False) -> str:
+    """One line of YAML. What would not be read as the same text is quoted: among the values `inside` a mapping or list,
+    also what would be read as a number, true, false or null."""
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{_yaml(key)}: {_yaml(item)}" for key, item in value.items()) + "}"
+        pairs = ((_yaml(key, inside=True), _yaml(item, inside=True)) for key, item in value.items())
+        # YAML wants to be told about a long key.
+        return "{" + ", ".join(f"{'? ' if len(key) > 1000 else ''}{key}: {item}" for key, item in pairs) + "}"
     if isinstance(value, (list, tuple)):
-        return "[" + ", ".join(map(_yaml, value)) + "]"
+        return "[" + ", ".join(_yaml(item, inside=True) for item in value) + "]"
+    if value is None or isinstance(value, (bool, int, float)):
+        return json.dumps(value)
     text = str(value)
-    if re.fullmatch(r"[\w./](?:[\w ./+()$%-]*[\w./+()$%])?", text) and "\n" not in text:
+    meant = typed(text)
+    if _PLAIN_YAML.fullmatch(text) and meant is not None and not (inside and meant != text):
         return text
-    return json.dumps(text, ensure_ascii=not text.isprintable())
+    quoted = json.dumps(text, ensure_ascii=False)
+    return quoted if quoted.isprintable() else "".join(c if c.isprintable() else _escaped(c) for c in quoted)
+
+
+def _escaped(character: str) -> str:
+    """YAML knows no surrogate pairs, as JSON has them: a character has one escape."""
+    code = ord(character)
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

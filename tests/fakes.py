@@ -60,7 +60,7 @@ Script = Answer | Callable[[Request], Answer]
 class FakeServer:
     """Answers each POST with the next of `script`, the last one again and again; each GET with `pages[path]` or 404."""
 
-    def __init__(self, *script: Script, pages: Mapping[str, Answer] | None = None, port: int = 0) -> None:
+    def __init__(self, *script: Script, pages: Mapping[str, Script] | None = None, port: int = 0) -> None:
         self._port = port
         self.requests: list[Request] = []
         self.gets: list[Request] = []
@@ -107,9 +107,10 @@ class FakeServer:
         with self._lock:
             if request.method == "GET":
                 self.gets.append(request)
-                return self._pages.get(request.path, error(404, {"error": {"message": "no such page"}}))
-            self.requests.append(request)
-            script = self._script[0] if len(self._script) == 1 else self._script.pop(0)
+                script = self._pages.get(request.path, error(404, {"error": {"message": "no such page"}}))
+            else:
+                self.requests.append(request)
+                script = self._script[0] if len(self._script) == 1 else self._script.pop(0)
         return script if isinstance(script, Answer) else script(request)
 
     def _send(self, connection: socket.socket, request: Request, answer: Answer) -> None:

@@ -10,6 +10,7 @@ import io
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -19,11 +20,17 @@ ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
 
 # The order in which data flows: a module imports only from those before it.
-MODULES = (
-    "version errors frontmatter labels scan nearmiss parse output arguments tools models.base settings templates prompt "
-    "observe trace models.wire models.connection models.http models.openai models.llamacpp models.detect models.local "
-    "models.scripted models ask gateway log result loop agent project display commands.common "
-    "commands.run commands cli"
+MODULES = (  # noqa: SIM905
+    "version errors files frontmatter labels scan nearmiss parse output arguments tools models.base "
+    "models.special models.chat_template settings templates prompt observe layout trace models.wire "
+    "models.connection models.fit models.received models.endpoint models.http models.openai models.llamacpp "
+    "models.vllm models.ollama models.tgi models.sglang models.lmstudio models.koboldcpp models.tabbyapi "
+    "models.textgen models.openrouter models.chat models.detect models.watchdog models.local models.scripted "
+    "models.human models ask gateway recorded log result recover loop agent stats matching evaluate project "
+    "doctor display redact offline match golden diff review unused fmt fill resume show author scaffold formats "
+    "formats.langchain formats.react2022 formats.chat formats.finetune formats.markdown live pytest_plugin "
+    "commands.common commands.run commands.init commands.author commands.show commands.convert commands.doctor "
+    "commands.golden commands.evaluate commands.live commands cli"
 ).split()
 
 
@@ -43,21 +50,36 @@ def module_table() -> str:
     return "\n".join(["| module | from -> to |", "|---|---|", *rows]) + "\n"
 
 
-def command_output(line: str) -> str:
-    """What a terminal shows for a `react-text` command in the root of the project, when no server is running."""
+def console(block: str) -> str:
+    """A block of `$ ` lines with what a terminal shows for them, run in order in a copy of the project."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for part in ("prompts", "tools", "traces"):
+            shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__", "*.new"))
+        shutil.copy(ROOT / "setup.cfg", folder)
+        lines = [line.removeprefix("$ ") for line in block.split("\n") if line.startswith("$ ")]
+        return "".join(f"$ {line}\n{command_output(line, folder)}" for line in lines)
+
+
+def command_output(line: str, folder: Path) -> str:
+    """What a terminal shows for a `react-text` command when no server is running; `sed -i s/OLD/NEW/ FILE` edits."""
     arguments = shlex.split(line)
+    if arguments[:2] == ["sed", "-i"]:
+        _, old, new, _ = arguments[2].split("/")
+        file = folder / arguments[3]
+        file.write_text(file.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
+        return ""
     assert arguments[0] == "react-text"
-    with tempfile.TemporaryDirectory() as state:
-        environment = {k: v for k, v in os.environ.items() if k != "REACT_TEXT_MODEL"}
-        environment |= {"XDG_STATE_HOME": state, "REACT_TEXT_PROBE": "off"}
-        done = subprocess.run(
-            [sys.executable, "-m", "react_text", *arguments[1:]],
-            cwd=ROOT,
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            encoding="utf-8",
-        )
+    environment = {k: v for k, v in os.environ.items() if k not in ("REACT_TEXT_MODEL", "CI")}
+    environment |= {"XDG_STATE_HOME": str(folder / "state"), "REACT_TEXT_PROBE": "off", "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-m", "react_text", *arguments[1:]],
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+    )
     return done.stdout
 
 
@@ -71,8 +93,8 @@ def python_output(code: str) -> str:
 def written(text: str) -> str:
     """README.md with its generated parts made anew."""
     text = re.sub(
-        r"```console\n\$ (.*)\n(?:.*\n)*?```",
-        lambda m: f"```console\n$ {m[1]}\n{command_output(m[1])}```",
+        r"```console\n((?:.*\n)*?)```",
+        lambda m: f"```console\n{console(m[1])}```",
         text,
     )
     text = re.sub(

@@ -26,9 +26,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
     return kept | {"XDG_STATE_HOME": str(tmp_path / "state"), "REACT_TEXT_PROBE": "off", "PYTHONPATH": str(ROOT)}
 
 
-def run(
-    environment: dict[str, str], *arguments: object, cwd: Path = ROOT
-) -> subprocess.CompletedProcess[str]:
+def run(environment: dict[str, str], *arguments: object, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "react_text", *map(str, arguments)]
     return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, encoding="utf-8", timeout=60)
 
@@ -105,7 +103,9 @@ def test_a_mistake_in_a_prompt_is_reported_with_path_and_line(environment: dict[
     prompt = tmp_path / "p.j2"
     prompt.write_text('---\nquestion: x\ntols: [a.py]\n---\n{% extends "react.j2" %}\n')
     assert f"{prompt}:3: unknown key 'tols' (did you mean tools?)" in run(environment, "run", prompt).stderr
-    prompt.write_text('---\nquestion: x\n---\n{% extends "react.j2" %}\n{% block rules %}{{ a }} {{ b }}{% endblock %}\n')
+    prompt.write_text(
+        '---\nquestion: x\n---\n{% extends "react.j2" %}\n{% block rules %}{{ a }} {{ b }}{% endblock %}\n'
+    )
     done = run(environment, "render", prompt)
     assert done.returncode == 2
     assert f"{prompt}:5: undefined variables: a (line 5), b (line 5)" in done.stderr
@@ -154,11 +154,23 @@ def test_ctrl_c_ends_the_run_as_interrupted_with_its_trace_saved(environment: di
     tools = tmp_path / "slow.py"
     tools.write_text("import time\n\ndef wait(text):\n    print('waiting', flush=True)\n    time.sleep(60)\n")
     script = tmp_path / "s.trace"
-    script.write_text("---\nformat: 1\n---\nQuestion: x\nThought: a\nAction: nothing[b]\nObservation: e\nAction: wait[now]\n")
+    script.write_text(
+        "---\nformat: 1\n---\nQuestion: x\nThought: a\nAction: nothing[b]\nObservation: e\nAction: wait[now]\n"
+    )
     prompt = tmp_path / "p.j2"
     prompt.write_text(f'---\nquestion: x\ntools: {tools}\n---\n{{% extends "react.j2" %}}\n')
     out = tmp_path / "out.trace"
-    command = [sys.executable, "-m", "react_text", "run", str(prompt), "--model", f"scripted:{script}", "--out", str(out)]
+    command = [
+        sys.executable,
+        "-m",
+        "react_text",
+        "run",
+        str(prompt),
+        "--model",
+        f"scripted:{script}",
+        "--out",
+        str(out),
+    ]
     process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout is not None and process.stdout.readline() == b"waiting\n"
     started = time.monotonic()

@@ -12,6 +12,7 @@ from react_text import settings
 from react_text.cli import parser
 from react_text.prompt import KEYS
 from react_text.settings import FAULTS
+from react_text.trace import KEYS as TRACE_KEYS
 
 from . import readme
 
@@ -24,7 +25,9 @@ def test_generated_parts_of_the_readme_are_up_to_date() -> None:
 
 
 def test_the_module_table_lists_every_module() -> None:
-    files = {str(p.relative_to(PACKAGE)) for p in PACKAGE.rglob("*.py")} - {"__init__.py", "__main__.py"}
+    shipped = PACKAGE / "templates"  # files of the project that `init` lays out
+    modules = (path for path in PACKAGE.rglob("*.py") if not path.is_relative_to(shipped))
+    files = {str(path.relative_to(PACKAGE)) for path in modules} - {"__init__.py", "__main__.py"}
     assert {str(readme.module_file(name).relative_to(PACKAGE)) for name in readme.MODULES} == files
 
 
@@ -44,8 +47,8 @@ def test_a_module_imports_only_from_those_before_it(name: str) -> None:
             assert allowed, f"{name} imports {full}"
 
 
-@pytest.mark.parametrize("key", KEYS)
-def test_every_prompt_key_is_in_the_readme(key: str) -> None:
+@pytest.mark.parametrize("key", [*KEYS, *TRACE_KEYS])
+def test_every_key_of_prompts_and_traces_is_in_the_readme(key: str) -> None:
     assert f"`{key}`" in TEXT
 
 

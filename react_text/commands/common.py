@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from ..errors import AuthorError
+from ..files import write
 
 DONE, NO_ANSWER, AUTHOR, SERVER, INTERRUPTED = 0, 1, 2, 3, 130
 
@@ -34,6 +38,22 @@ def variables(arguments: argparse.Namespace) -> dict[str, str]:
     return {name: value for name, _, value in pairs}
 
 
+def settings(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The --set arguments, their values read as in front matter. Raises AuthorError."""
+    from ..frontmatter import read_head
+
+    found = {}
+    for pair in arguments.set:
+        key, equals, value = pair.partition("=")
+        if not equals:
+            raise AuthorError(f"--set takes KEY=VALUE, not {pair!r}")
+        try:
+            found[key] = read_head(f"value: {value}", ("value",)).value("value")
+        except AuthorError:
+            raise AuthorError(f"--set {key}: {value!r} cannot be read") from None
+    return found
+
+
 def check_writable(path: Path) -> None:
     """Fail before the run rather than after it, when its record would be lost. Raises AuthorError."""
     try:
@@ -46,11 +66,24 @@ def check_writable(path: Path) -> None:
         path.unlink()
 
 
-def write(path: Path, data: bytes) -> None:
-    """Write a file so that it is either the old one or the new one, never half."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_bytes(data)
-    temporary.replace(path)
+def write_exactly(text: str) -> None:
+    """Write a text to stdout as it is: no line end is converted."""
+    buffer = getattr(sys.stdout, "buffer", None)
+    if buffer is None:
+        sys.stdout.write(text)
+    else:
+        sys.stdout.flush()
+        buffer.write(text.encode("utf-8", "replace"))
+        buffer.flush()
+
+
+def edit_file(path: Path) -> None:
+    """Open a file in the user's editor, and wait. Raises AuthorError."""
+    editor = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
+    try:
+        subprocess.run([*editor, str(path)], check=False)
+    except OSError as error:
+        raise AuthorError(f"EDITOR: {editor[0]}: {error.strerror}") from None
 
 
 def fail(message: str, code: int) -> int:

@@ -6,10 +6,14 @@ import argparse
 import dataclasses
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from ..errors import AuthorError
+from ..files import write
 from .common import (
+    AUTHOR,
     DONE,
     INTERRUPTED,
     NO_ANSWER,
@@ -19,24 +23,40 @@ from .common import (
     fail,
     prompt_arguments,
     variables,
-    write,
+    write_exactly,
 )
+
+if TYPE_CHECKING:
+    from ..display import Display
+    from ..loop import Run
+    from ..models.base import PromptText
+    from ..prompt import OpenPrompt, Prompt
 
 
 def register(command: Register) -> None:
     """Declare the commands."""
     run = command("run", run_prompt, "answer a question: the transcript on stderr, the answer on stdout")
     prompt_arguments(run)
-    run.add_argument("--model", metavar="SPEC", help="URL, scripted:FILE.trace, or auto (the default)")
-    run.add_argument("--timeout", type=float, metavar="S", help="longest silence of the model server, in seconds")
-    run.add_argument("--max-steps", type=int, metavar="N", help="turns of the model, finish included")
-    run.add_argument("--out", type=Path, metavar="FILE", help="write the trace of the run here")
-    run.add_argument("--log", type=Path, metavar="FILE", help="write the event log here (JSON Lines)")
-    run.add_argument("--json", action="store_true", help="print the whole result as JSON")
-    run.add_argument("--quiet", action="store_true", help="no transcript on stderr")
+    run_options(run)
 
     render = command("render", render_prompt, "print the exact prompt of the first step")
     prompt_arguments(render)
+    render.add_argument("--chat-template", metavar="NAME", help="none, auto, a built-in name or a Jinja file")
+    render.add_argument("--model", metavar="SPEC", help="the model whose template `auto` is")
+    render.add_argument("--turn", nargs=2, metavar=("N", "FILE"), help="the prompt of turn N of a trace instead")
+    render.add_argument("--visible", action="store_true", help="mark blanks at line ends, and where the text ends")
+
+
+def run_options(command: argparse.ArgumentParser) -> None:
+    """What can be said about a run, whether it is a new one or goes on."""
+    command.add_argument("--model", metavar="SPEC", help="URL, scripted:FILE.trace, or auto (the default)")
+    command.add_argument("--timeout", type=float, metavar="S", help="longest silence of the model server, in seconds")
+    command.add_argument("--chat-template", metavar="NAME", help="none, auto, a built-in name or a Jinja file")
+    command.add_argument("--max-steps", type=int, metavar="N", help="turns of the model, finish included")
+    command.add_argument("--out", type=Path, metavar="FILE", help="write the trace of the run here")
+    command.add_argument("--log", type=Path, metavar="FILE", help="write the event log here (JSON Lines)")
+    command.add_argument("--json", action="store_true", help="print the whole result as JSON")
+    command.add_argument("--quiet", action="store_true", help="no transcript on stderr")
 
 
 def run_prompt(arguments: argparse.Namespace) -> int:
@@ -47,7 +67,6 @@ def run_prompt(arguments: argparse.Namespace) -> int:
     from ..models import auto_model, open_model
     from ..project import find_project
     from ..prompt import Prompt
-    from ..result import Interrupted
 
     prompt = Prompt.load(arguments.prompt)
     project = find_project(arguments.prompt.parent)
@@ -57,30 +76,46 @@ def run_prompt(arguments: argparse.Namespace) -> int:
         model = open_model(arguments.model, timeout=timeout)
     else:
         model, notice = auto_model(prompt.demo, project.model, timeout)
-    settings = {} if arguments.max_steps is None else {"max_steps": arguments.max_steps}
-    agent = Agent(prompt, model=model, **settings)
+    given = {"max_steps": arguments.max_steps, "chat_template": arguments.chat_template}
+    agent = Agent(prompt, model=model, **{key: value for key, value in given.items() if value is not None})
     log = arguments.log or default_log(arguments.prompt.stem)
     for path in filter(None, (arguments.out, log)):
         check_writable(path)
 
-    display = None if arguments.quiet else Display(sys.stderr, agent.settings.labels)
+    typed = getattr(agent.model, "echoes", False)
+    display = None if arguments.quiet else Display(sys.stderr, agent.settings.labels, typed=typed)
     run = agent.steps(
         arguments.question, variables=variables(arguments), log=log, on_text=display.text if display else None
     )
+    return follow(run, arguments, display, notice)
+
+
+def follow(run: Run, arguments: argparse.Namespace, display: Display | None, notice: str = "") -> int:
+    """Show a run as it goes, write down what it leaves behind, and give the exit code."""
+    from ..redact import refuse_secrets
+
     if display:
         if notice:
             display.note(notice)
         display.task(run.prompt.task)
-    code = None
+        for step in run.steps:  # those that a resumed run has from its past
+            display.step(step)
     try:
         for step in run:
             if display:
                 display.step(step)
-        result = run.result
-    except Interrupted as interrupted:
-        result, code = interrupted.result, INTERRUPTED
+        code = None
+    except KeyboardInterrupt:
+        iter(run).close()  # it may have come between two steps
+        code = INTERRUPTED
+    result = run.result
     if arguments.out:
-        write(arguments.out, result.trace.dump())
+        data = result.trace.dump()
+        try:
+            refuse_secrets(data, arguments.out)
+            write(arguments.out, data)
+        except AuthorError as error:  # the answer is worth showing all the same
+            code = fail(str(error), AUTHOR)
     if display:
         display.end(result)
     if arguments.json:
@@ -98,20 +133,58 @@ def run_prompt(arguments: argparse.Namespace) -> int:
 
 def render_prompt(arguments: argparse.Namespace) -> int:
     """`react-text render PROMPT [QUESTION]`"""
+    from ..models import auto_model, open_model
+    from ..models.chat_template import find_template
+    from ..project import find_project
     from ..prompt import Prompt
-    from ..tools import load_tools
+    from ..show import prompt_of, with_marks
 
     prompt = Prompt.load(arguments.prompt)
+    if arguments.turn:
+        if arguments.question or arguments.var:
+            raise AuthorError("--turn takes question and variables from the trace")
+        number, file = arguments.turn
+        text = prompt_of(file, int(number) if number.isdecimal() else 0, prompt)
+    else:
+        text = _first_prompt(arguments, prompt)
+    given = {} if arguments.chat_template is None else {"chat_template": arguments.chat_template}
+    setting = prompt.settings.override(**given).chat_template
+    model = None
+    if arguments.model:
+        model = open_model(arguments.model)
+    elif setting == "auto":
+        model, _ = auto_model(prompt.demo, find_project(arguments.prompt.parent).model)
+    template = find_template(setting, model)
+    if template:
+        text = template.wrap(text)
+    write_exactly(with_marks(text) if arguments.visible else text)
+    return DONE
+
+
+def _first_prompt(arguments: argparse.Namespace, prompt: Prompt) -> PromptText:
+    from ..tools import load_tools
+
     tools = load_tools(prompt.tools)
     allow = prompt.settings.allow
     opened = prompt.open(
         arguments.question, tools if allow is None else tools.only(allow), variables=variables(arguments)
     )
+    for remark in _remarks(prompt, opened, arguments.question or prompt.question or ""):
+        print(f"# {remark}", file=sys.stderr)
     labels = prompt.settings.labels
-    text = opened.text("", labels.cue(labels.thought, 1))
-    sys.stdout.buffer.write(text.encode("utf-8", "replace"))
-    sys.stdout.buffer.flush()
-    return DONE
+    return opened.text("", labels.cue(labels.thought, 1))
+
+
+def _remarks(prompt: Prompt, opened: OpenPrompt, question: str) -> Iterator[str]:
+    """What is worth knowing about a prompt and cannot be seen in its text."""
+    from ..observe import label_like
+
+    if prompt.pick is not None:
+        names = ", ".join(path.name for path in opened.examples) or "none"
+        yield f"examples: {names} (picked from {len(prompt.examples)}; the one most like the question is the last)"
+    for name, value in {"question": question, **opened.variables}.items():
+        if label_like(str(value), prompt.settings.labels):
+            yield f"RT504: a line of {name} begins like a label; the model may take it for one"
 
 
 def _result_as_dict(result: Any) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
@@ -13,18 +12,27 @@ from ..errors import AuthorError, did_you_mean
 from .base import Completion, Finish, Model, OnText, Options, Usage
 from .scripted import CallableModel, ScriptedModel, as_model
 
-# Where llama.cpp, vLLM and LM Studio listen when nobody has told them otherwise.
-USUAL_URLS = ("http://127.0.0.1:8080", "http://127.0.0.1:8000", "http://127.0.0.1:1234")
-_SCHEMES = ("http", "https", "llamacpp+http", "llamacpp+https", "openai+http", "openai+https", "scripted", "auto")
+KINDS = (
+    "llamacpp", "vllm", "ollama", "tgi", "sglang", "lmstudio", "koboldcpp", "tabbyapi", "textgen", "openrouter",
+    "openai", "chat",
+)  # fmt: skip
+"""What a server can be named as, in front of its URL: `ollama+http://host:11434`."""
+
+_WEB = ("http", "https")
+_SCHEMES = (*_WEB, *(f"{kind}+{web}" for kind in KINDS for web in _WEB), "scripted", "local", "human", "auto")
 
 
 def open_model(spec: str | Model | Callable[..., Any], *, timeout: float | None = None) -> Model:
     """A model from its name.
 
         http://host:port            asks the server what it is
-        llamacpp+http://host:port   llama.cpp's native /completion
-        openai+http://host:port     any /v1/completions; ?model=NAME picks the model
+        KIND+http://host:port       does not ask: one of KINDS, `openai` for any /v1/completions, `chat` for chat only
+        local:FILE.gguf?ctx=8192    a llama-server of our own for that file; `local` alone for the model of [local]
         scripted:FILE.trace         replays the turns of a trace
+        human                       asks a person, on the terminal or through a pipe
+
+    Settings follow a URL as its query, `?model=NAME&num_ctx=8192`: model, num_ctx, send_stop, timeout, connect_timeout,
+    total_timeout, retry_seconds, as `Endpoint` takes them, and prefill for `chat`.
 
     `timeout` is the longest silence of a server in seconds; the default is generous, because a local model may take
     minutes to read a prompt. A model object is returned as it is and a function is wrapped. Raises AuthorError for a
@@ -32,6 +40,16 @@ def open_model(spec: str | Model | Callable[..., Any], *, timeout: float | None 
     """
     if not isinstance(spec, str):
         return as_model(spec)
+    if spec == "human":
+        from .human import Human
+
+        return Human()
+    options: dict[str, Any] = {} if timeout is None else {"timeout": timeout}
+    if spec == "local" or spec.startswith(("local:", "local?")):
+        from .llamacpp import LlamaCpp
+        from .local import shared_server
+
+        return LlamaCpp(shared_server(spec.removeprefix("local").removeprefix(":")).url, **options)
     scheme, colon, rest = spec.partition(":")
     if not colon or scheme not in _SCHEMES:
         near = did_you_mean(scheme, _SCHEMES)
@@ -42,20 +60,11 @@ def open_model(spec: str | Model | Callable[..., Any], *, timeout: float | None 
     parts = urlsplit(f"{scheme}:{rest}")
     if not parts.hostname:
         raise AuthorError(f"model {spec!r} names no host")
-    query = dict(parse_qsl(parts.query))
+    options |= _settings(parts.query, kind)
     url = urlunsplit((parts.scheme, parts.netloc, parts.path.rstrip("/"), "", ""))
-    options: dict[str, Any] = {} if timeout is None else {"timeout": timeout}
-    if kind == "llamacpp":
-        from .llamacpp import LlamaCpp
+    from .detect import SERVERS, identify
 
-        return LlamaCpp(url, **options)
-    if kind == "openai":
-        from .openai import OpenAICompletions
-
-        return OpenAICompletions(url, model=query.get("model"), **options)
-    from .detect import identify
-
-    return identify(url, model=query.get("model"), **options)
+    return SERVERS[kind](url, **options) if kind else identify(url, **options)
 
 
 def auto_model(demo: Path | None, configured: str | None = None, timeout: float | None = None) -> tuple[Model, str]:
@@ -67,43 +76,50 @@ def auto_model(demo: Path | None, configured: str | None = None, timeout: float 
     spec = os.environ.get("REACT_TEXT_MODEL") or configured
     if spec and spec != "auto":
         return open_model(spec, timeout=timeout), ""
-    url = _answering()
-    if url:
-        model = open_model(url, timeout=timeout)
-        return model, f"using the model server at {url}"
+    complaint = ""
+    if os.environ.get("REACT_TEXT_PROBE") != "off":
+        from .detect import running
+
+        model, complaint = running(**({} if timeout is None else {"timeout": timeout}))
+        if model is not None:
+            return model, f"using the model server at {model.url}"
+    reason = complaint or "no model server found"
     if demo is not None:
         return ScriptedModel.from_trace(demo), (
-            f"no model server found: the turns are scripted, replayed from {demo.name} against the real tools "
+            f"{reason}: the turns are scripted, replayed from {demo.name} against the real tools "
             "(--model URL runs a model)"
         )
-    raise AuthorError("no model server found and the prompt has no demo: give --model URL or set REACT_TEXT_MODEL")
+    raise AuthorError(f"{reason} and the prompt has no demo: give --model URL or set REACT_TEXT_MODEL")
 
 
-def _answering() -> str | None:
-    """The first of the usual URLs where a completion server answers; all are asked at the same time."""
-    if os.environ.get("REACT_TEXT_PROBE") == "off":
-        return None
-    import socket
-
-    def open_port(url: str) -> bool:
-        parts = urlsplit(url)
+def _settings(query: str, kind: str) -> dict[str, Any]:
+    """The settings in the query of a URL. Raises AuthorError."""
+    known = {**_SETTINGS, "prefill": _flag} if kind == "chat" else _SETTINGS
+    settings: dict[str, Any] = {}
+    for name, text in parse_qsl(query, keep_blank_values=True):
+        if name not in known:
+            near = did_you_mean(name, known) or f"; there are {', '.join(known)}"
+            raise AuthorError(f"model URL: unknown setting {name!r}{near}")
         try:
-            socket.create_connection((parts.hostname or "", parts.port or 80), timeout=0.3).close()
-        except OSError:
-            return False
-        return True
+            settings[name] = known[name](text)
+        except (ValueError, KeyError):
+            raise AuthorError(f"model URL: {name} cannot be {text!r}") from None
+    return settings
 
-    listening = [url for url in USUAL_URLS if open_port(url)]
-    if not listening:
-        return None
-    from .detect import probe
 
-    with ThreadPoolExecutor(len(listening)) as pool:
-        answers = list(pool.map(lambda url: probe(url, timeout=0.8), listening))
-    return next((url for url, answered in zip(listening, answers, strict=True) if answered), None)
+_flag = {"true": True, "false": False}.__getitem__
+_SETTINGS: dict[str, Callable[[str], Any]] = {
+    "model": str,
+    "num_ctx": int,
+    "send_stop": _flag,
+    "timeout": float,
+    "connect_timeout": float,
+    "total_timeout": float,
+    "retry_seconds": float,
+}
 
 
 __all__ = [
-    "CallableModel", "Completion", "Finish", "Model", "OnText", "Options", "ScriptedModel", "Usage", "as_model",
-    "auto_model", "open_model",
+    "KINDS", "CallableModel", "Completion", "Finish", "Model", "OnText", "Options", "ScriptedModel", "Usage",
+    "as_model", "auto_model", "open_model",
 ]  # fmt: skip

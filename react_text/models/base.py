@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
@@ -56,12 +57,72 @@ def _total(a: int | None, b: int | None) -> int | None:
 
 @dataclass(frozen=True)
 class Completion:
-    """What a model wrote after a prompt, and why it stopped. `warnings` are for people: a server that ignored `stop`."""
+    """What a model wrote after a prompt, and why it stopped. `warnings` are for people: a server that ignored stop.
+    `constrained`: the server was given the constraint; whether it keeps to it is another question."""
 
     text: str
     finish: Finish = "stop"
     usage: Usage = Usage()
     warnings: tuple[str, ...] = ()
+    constrained: bool = False
+
+    def warned(self, warning: str) -> Completion:
+        """The same with one warning more."""
+        return dataclasses.replace(self, warnings=(*self.warnings, warning))
+
+
+class PromptText(str):
+    """A prompt that knows its parts. Everywhere else it is a plain `str`, and a plain `str` will do in its place.
+
+    head     the characters up to the end of head and task: what a chat endpoint takes as the user's message. The rest
+             is the transcript. 0 where that is not known.
+    markup   spans (start, end) of text that a chat template has added. Only there may a control token of the model
+             stand: everything else is data and is read as text, whatever it looks like.
+    """
+
+    head: int
+    markup: tuple[tuple[int, int], ...]
+
+    def __new__(cls, text: str, head: int = 0, markup: Sequence[tuple[int, int]] = ()) -> PromptText:
+        prompt = super().__new__(cls, text)
+        prompt.head, prompt.markup = head, tuple(markup)
+        return prompt
+
+    @classmethod
+    def of(cls, text: str) -> PromptText:
+        """The prompt itself, or a plain text as one without known parts."""
+        return text if isinstance(text, cls) else cls(text)
+
+    def __add__(self, more: str) -> PromptText:
+        """The prompt with more transcript behind it."""
+        return PromptText(str.__add__(self, more), self.head, self.markup)
+
+
+class Constraint(Protocol):
+    """What a completion may be, in each language that a server may take; made when it is asked for.
+
+    gbnf        the grammar language of llama.cpp
+    regex       without look-ahead, for the whole completion
+    lark        the dialect of llguidance
+    lazy        the author wants thoughts left alone: servers that can are given `lazy_gbnf` in place of the whole. It
+                holds from where the group of the pattern `trigger` begins, once that is found in the text.
+    """
+
+    @property
+    def gbnf(self) -> str: ...
+    @property
+    def regex(self) -> str: ...
+    @property
+    def lark(self) -> str: ...
+    @property
+    def lazy(self) -> bool: ...
+    @property
+    def lazy_gbnf(self) -> str: ...
+    @property
+    def trigger(self) -> str: ...
+
+    def accepts(self, text: str) -> bool:
+        """Whether a whole completion keeps to it."""
 
 
 class Model(Protocol):
@@ -83,9 +144,10 @@ class Model(Protocol):
         options: Options,
         on_text: OnText | None = None,
         deadline: float | None = None,
+        constraint: Constraint | None = None,
     ) -> Completion:
         """Continue `prompt` until a `stop` string, the model's own end, `options.max_tokens`, or `on_text` says enough.
 
-        `deadline` is a `time.monotonic()` value. Raises `ServerError` (or `ServerTimeout`, `ContextOverflow`) and
-        nothing else.
+        `deadline` is a `time.monotonic()` value; a `constraint` is for servers that can decode by one, and only given
+        where the author wants it. Raises `ServerError` (or `ServerTimeout`, `ContextOverflow`) and nothing else.
         """

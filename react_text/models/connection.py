@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import http.client
+import json
 import os
 import socket
 import threading
@@ -92,11 +93,12 @@ class Watch:
 
 
 class Reply(NamedTuple):
-    """The answer to a GET. `json` is empty when the body is no JSON object."""
+    """The whole answer to a question. `json` is empty when the body is no JSON object."""
 
     status: int
     headers: Mapping[str, str]
     json: dict[str, Any]
+    body: bytes = b""
 
 
 class Client:
@@ -154,10 +156,17 @@ class Client:
 
     def get(self, path: str, limit: float) -> Reply:
         """One GET, never repeated, until `limit` (a `time.monotonic()` value). Raises ServerError for no answer."""
+        return self._ask("GET", path, limit)
+
+    def post(self, path: str, value: Any, limit: float) -> Reply:
+        """One POST of `value` as JSON, in all else as `get`: for questions about the model, not for completions."""
+        return self._ask("POST", path, limit, json.dumps(value).encode())
+
+    def _ask(self, method: str, path: str, limit: float, sent: bytes | None = None) -> Reply:
         try:
             with (
                 Watch(limit, f"{self.url}{path} did not answer in time") as watch,
-                self.open("GET", path, watch) as answer,
+                self.open(method, path, watch, sent) as answer,
             ):
                 body = answer.body(LONGEST_REPLY)
         except Retry as failure:
@@ -166,7 +175,7 @@ class Client:
             value = wire.decode(body)
         except wire.Malformed:
             value = {}
-        return Reply(answer.status, answer.headers, value)
+        return Reply(answer.status, answer.headers, value, body)
 
     def _authorize(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
         """Add the key. As `auth`, not as a header, since requests lets ~/.netrc overwrite the header."""

@@ -1,7 +1,7 @@
 """Prompt -> completion over HTTP: what all completion servers have in common.
 
-A server is a subclass of `HTTPModel` with a `path`, `request` (what to send) and `read` (what one event says). Streams,
-retries, limits and the wording of errors are here, so that they are right once.
+Streams, retries, limits and the wording of errors are here, so that they are right once; what differs from server to
+server is in `Endpoint` and its subclasses.
 """
 
 from __future__ import annotations
@@ -12,16 +12,17 @@ import email.utils
 import itertools
 import json
 import random
-import threading
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
-from ..errors import AuthorError, ContextOverflow, ServerError, ServerTimeout
-from . import wire
-from .base import Completion, Finish, OnText, Options, Usage
-from .connection import KEY_VARIABLE, Answer, Client, Retry, Watch
+from ..errors import ContextOverflow, ServerError
+from . import fit, wire
+from .base import Completion, Constraint, Finish, OnText, Options, PromptText, Usage
+from .connection import KEY_VARIABLE, Answer, Retry, Watch
+from .endpoint import Endpoint, Piece
+from .received import Received
+from .special import doubled_beginning, first_token
 
 MAX_STOPS = 4  # vLLM and TGI refuse more; the engine cuts at all of them itself
 RETRY_STATUS = {408, 429, 500, 502, 503, 504}
@@ -33,86 +34,8 @@ CHARACTERS_PER_TOKEN = 32  # no vocabulary gives more on average, so only a serv
 LONGEST_LINE = 64 * 2**20  # bytes
 
 
-@dataclass(frozen=True)
-class Piece:
-    """What one event of a stream says: new text, why the text ends (None while it goes on), token counts so far."""
-
-    text: str = ""
-    finish: Finish | None = None
-    usage: Usage = field(default_factory=Usage)
-
-
-class HTTPModel:
-    """A model behind a completion endpoint. Keeps settings only, so one object serves many threads.
-
-    All times are in seconds: `timeout` is the longest silence (a local model may take minutes to read a prompt),
-    `total_timeout` bounds a whole completion with its retries, `retry_seconds` how long a failing server is asked
-    again, counted from the first failure, and `backoff` is the first wait between two attempts. `send_stop=False` is
-    for endpoints that refuse stop strings.
-    """
-
-    path = ""
-    """Where completions are asked for, below the base URL."""
-
-    optional: tuple[str, ...] = ("stop",)
-    """Request fields that are left out when the server refuses them."""
-
-    def __init__(
-        self,
-        url: str,
-        *,
-        model: str | None = None,
-        api_key: str | None = None,
-        timeout: float = 600.0,
-        connect_timeout: float = 10.0,
-        total_timeout: float = 3600.0,
-        retry_seconds: float = 60.0,
-        backoff: float = 0.5,
-        send_stop: bool = True,
-    ) -> None:
-        for seconds in (timeout, connect_timeout, total_timeout):
-            if not 0 < seconds <= threading.TIMEOUT_MAX:
-                raise AuthorError(f"a timeout is a positive number of seconds, not {seconds}")
-        self.client = Client(url, api_key=api_key, timeout=timeout, connect_timeout=connect_timeout)
-        self.model = model
-        self.total_timeout = total_timeout
-        self.retry_seconds = retry_seconds
-        self.backoff = backoff
-        self.send_stop = send_stop
-        self._answered = False
-        self._refused: set[str] = set()  # of `optional`, what this server turned out not to take
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.url!r})"
-
-    @property
-    def url(self) -> str:
-        """The base URL, as messages show it."""
-        return self.client.url
-
-    # What each server says about itself.
-
-    @property
-    def name(self) -> str:
-        """What logs and traces call this model. Never raises."""
-        return self.model or self.url
-
-    def context_size(self) -> int | None:
-        """Tokens that the prompt and its completion may have together; None when the server does not tell."""
-        return None
-
-    def prepare(self, limit: float) -> None:
-        """Ask the server for what `request` needs, until `limit` (a `time.monotonic()` value). Never raises."""
-
-    def request(self, prompt: str, stop: Sequence[str], options: Options) -> dict[str, Any]:
-        """The body that asks for a streamed completion; without a stop field when `stop` is empty."""
-        raise NotImplementedError
-
-    def read(self, event: dict[str, Any]) -> Piece:
-        """What one event says. Errors that it reports in a usual form have been dealt with before."""
-        raise NotImplementedError
-
-    # What is the same for all of them.
+class HTTPModel(Endpoint):
+    """A model behind a completion endpoint."""
 
     def complete(
         self,
@@ -122,30 +45,58 @@ class HTTPModel:
         options: Options,
         on_text: OnText | None = None,
         deadline: float | None = None,
+        constraint: Constraint | None = None,
     ) -> Completion:
         """See `Model.complete`. The connection is closed, which cancels the work, as soon as `on_text` says enough.
 
         A stream that breaks after some text is asked for again from its start; before that `on_text.restart()` is
         called, when there is such a method.
         """
+        given = self.constrained(constraint) if constraint else {}
+        options = dataclasses.replace(options, extra={**given, **options.extra})
+        try:
+            completion = self._complete(prompt, stop, options, on_text, deadline)
+        except ServerError as error:
+            if given and type(error) is ServerError and error.status in (None, 400, 422, 500):
+                error.args = (f"{error} (the request held a grammar, which may be the cause: constrain: off sends none)",)
+            raise
+        if constraint and not given:
+            completion = completion.warned(f"{self._at} takes no grammar: constrain has no effect there")
+        return dataclasses.replace(completion, constrained=bool(given))
+
+    def _complete(
+        self, prompt: str, stop: Sequence[str], options: Options, on_text: OnText | None, deadline: float | None
+    ) -> Completion:
         started = time.monotonic()
         limit = started + self.total_timeout
         too_late = f"{self._at} did not finish within {self.total_timeout:g} seconds (total_timeout)"
         if deadline is not None and deadline < limit:
             limit = deadline
             too_late = f"{self._at} did not finish in the {max(0.0, limit - started):.1f} seconds left to it"
-        prompt = wire.sendable(prompt)
+        prompt = PromptText.of(wire.sendable(prompt))
         warnings: list[str] = []
+        wanted = options.max_tokens
         give_up: float | None = None
         broken = 0
         for attempt in itertools.count():
             left_out = frozenset(self._refused)
-            text = _Text(prompt, CHARACTERS_PER_TOKEN * max(0, options.max_tokens) + 4096, on_text)
+            # An empty stop string ends the text before its first character on llama.cpp.
+            stops = [text for text in stop if text][:MAX_STOPS] if self.send_stop and "stop" not in left_out else []
+            text = Received(CHARACTERS_PER_TOKEN * max(0, wanted) + 4096, on_text)
             try:
                 with Watch(limit, too_late) as watch:
                     self.prepare(limit)
-                    finish, usage = self._attempt(self._body(prompt, stop, options, left_out), text, watch)
+                    encoded = self.encode(prompt, limit)
+                    sent = encoded if isinstance(encoded, str) else prompt
+                    text.echo = self.echo(sent)
+                    plan = self.plan(sent, options, limit)
+                    finish, usage = self._attempt(self._body(encoded, stops, plan.options, left_out), text, watch)
                 break
+            except ContextOverflow as overflow:
+                shortened = fit.shorter(options, overflow.prompt_tokens, overflow.context_size)
+                if text.parts or shortened is None:
+                    raise
+                options = shortened
             except _Refused as refused:
                 if refused.field in left_out:
                     raise refused.error from None
@@ -163,13 +114,53 @@ class HTTPModel:
                 time.sleep(wait)
             if text.parts and (restart := getattr(on_text, "restart", None)):
                 restart()
-        if text.overrun:
-            warnings.append(f"{self._at} went on far past max_tokens {options.max_tokens} and was cut off")
-        if self.send_stop and "stop" in self._refused:
-            warnings.append(f"{self._at} refuses stop strings; to send none from the start, set send_stop: false")
+        warnings += self._notes(prompt, encoded, text, stops)
+        if plan.options.max_tokens < wanted:
+            warnings.append(f"{self._at}: max_tokens is lowered to what the prompt leaves of the context")
+        if usage.prompt_tokens is None:
+            usage = dataclasses.replace(usage, prompt_tokens=plan.tokens)
         if usage.completion_tokens is None and (finish == "cut" or text.overrun):
             usage = dataclasses.replace(usage, completion_tokens=len(text.parts))  # servers send one token an event
-        return Completion("".join(text.parts), finish, usage, tuple(warnings))
+        return self.checked(sent, Completion(text.text, finish, usage, tuple(warnings)), plan)
+
+    def _notes(self, prompt: PromptText, encoded: Any, text: Received, stops: Sequence[str]) -> Iterator[str]:
+        """What the person who runs the agent should know about a completion. The same words each time, since a run
+        keeps each warning once."""
+        if text.overrun:
+            yield f"{self._at} went on far past max_tokens and was cut off"
+        if text.hidden and not text.text:
+            yield f"{self._at}: empty text, {text.hidden} characters in the thinking field"
+        if _runs_past(text.text, stops):
+            yield f"{self._at} does not honour stop strings: the text is cut here"
+        if isinstance(encoded, str) and encoded != prompt:
+            yield f"{self._at}: control tokens in the text ({first_token(prompt)}) are sent with a blank inside"
+        if bos := doubled_beginning(prompt):
+            yield f"the prompt begins with {bos}, which servers put before it themselves: leave it out"
+        if self.send_stop and "stop" in self._refused:
+            yield f"{self._at} refuses stop strings; to send none from the start, open it with ?send_stop=false"
+
+    def plan(self, prompt: str, options: Options, limit: float) -> fit.Plan:
+        """How the prompt fits, before it is sent. Raises ContextOverflow when it cannot."""
+        size = self.context_size(limit)
+        return fit.plan(self._at, prompt, options, size, self.count_tokens(prompt, limit), self._before)
+
+    def checked(self, prompt: str, completion: Completion, plan: fit.Plan) -> Completion:
+        """The completion, if the server has read the whole prompt; with a warning where that is unlikely.
+
+        Raises ContextOverflow on servers that are known to cut prompts (`cuts_prompts`).
+        """
+        if completion.usage.prompt_tokens is None:
+            return completion
+        read, before = fit.Read(prompt, completion.usage.prompt_tokens), self._before
+        if self._remembers:
+            self._before = read
+        sign = self.cut_sign(read, before, plan)
+        if not sign:
+            return completion
+        message = f"{self._at} seems to have cut the prompt without a word: it counts {read.tokens} tokens, {sign}"
+        if not self.cuts_prompts:
+            return completion.warned(message)
+        raise ContextOverflow(message, prompt_tokens=fit.about_tokens(prompt), context_size=plan.size)
 
     def refusal(self, path: str, status: int, problem: wire.Problem) -> ServerError:
         """The error for an answer with `status` that reports `problem`, worded for the person who runs the agent."""
@@ -186,24 +177,25 @@ class HTTPModel:
             said += f" ({'it does not take the given key; change' if key else 'set'} {KEY_VARIABLE} or api_key)"
         if status in (404, 405):
             said += " (a raw completion endpoint is required, a chat endpoint will not do: check the URL and the model)"
-        return ServerError(f"{url} {'reports an error' if status == 200 else f'answered {status}'}: {said}")
+        error = ServerError(f"{url} {'reports an error' if status == 200 else f'answered {status}'}: {said}")
+        error.status = status
+        return error
 
     @property
     def _at(self) -> str:
         return self.url + self.path
 
-    def _body(self, prompt: str, stop: Sequence[str], options: Options, left_out: frozenset[str]) -> bytes:
-        wanted = self.send_stop and "stop" not in left_out
-        # An empty stop string ends the text before its first character on llama.cpp.
-        stop = [text for text in stop if text][:MAX_STOPS] if wanted else []
-        fields = {**self.request(prompt, stop, options), **options.extra}
+    def _body(self, prompt: Any, stop: Sequence[str], options: Options, left_out: frozenset[str]) -> bytes:
+        fields = self.request(prompt, stop, options)
+        for name, value in options.extra.items():
+            (fields[self.sampling] if self.sampling and name not in self.outside else fields)[name] = value
         fields = {field: value for field, value in fields.items() if field not in left_out}
         try:
             return wire.sendable(json.dumps(fields, ensure_ascii=False, allow_nan=False)).encode()
         except (TypeError, ValueError, RecursionError) as error:
             raise ServerError(f"{self._at}: these options cannot be sent as JSON: {error}") from error
 
-    def _attempt(self, body: bytes, text: _Text, watch: Watch) -> tuple[Finish, Usage]:
+    def _attempt(self, body: bytes, text: Received, watch: Watch) -> tuple[Finish, Usage]:
         """Make one request and read its stream into `text`. Raises Retry, _Refused or a ServerError."""
         finish: Finish | None = None
         usage = Usage()
@@ -213,21 +205,27 @@ class HTTPModel:
             try:
                 for piece in self._pieces(answer):
                     usage = _latest(usage, piece.usage)
-                    if text.add(piece.text):
-                        return "cut", usage
-                    if text.overrun:
-                        return "length", usage
-                    if piece.finish:
-                        finish = piece.finish
-                        watch.shorten(GRACE)
+                    if not finish:
+                        text.hidden += piece.hidden
+                        enough = text.add(piece.text, whole=piece.whole)
+                        own: Finish | None = (
+                            "cut" if enough else "eos" if text.ended else "length" if text.overrun else None
+                        )
+                        finish = own or piece.finish
+                        if finish:
+                            wait = self.linger if own else GRACE
+                            if not wait or text.overrun:
+                                break
+                            watch.shorten(wait)
                     if finish and None not in (usage.prompt_tokens, usage.completion_tokens):
                         break  # no need to wait for [DONE] or the end of the body, which some servers forget
-            except (Retry, ServerTimeout):
+            except (Retry, ServerError):
                 if not finish:  # after it nothing can be missing but the token counts
                     raise
         if not finish:
             raise Retry(ServerError(f"{self._at}: the text ended without a finish reason"), broken=True)
-        text.close()
+        if finish != "cut":
+            text.close()
         return finish, usage
 
     def _check(self, answer: Answer, watch: Watch) -> None:
@@ -279,44 +277,9 @@ class _Refused(Exception):
         self.error = error
 
 
-class _Text:
-    """The text of one attempt: without an echo of the prompt, of at most `most` characters, passed on to `on_text`."""
-
-    def __init__(self, prompt: str, most: int, on_text: OnText | None) -> None:
-        self.parts: list[str] = []
-        self._room = most
-        self._on_text = on_text
-        self._prompt = prompt
-        self._echoed: int | None = 0  # characters held back: the prompt up to here is all there was. None: no echo
-
-    @property
-    def overrun(self) -> bool:
-        """Whether there was more text than max_tokens can explain."""
-        return self._room <= 0
-
-    def add(self, text: str) -> bool:
-        """Take new text; True when `on_text` has had enough."""
-        if text and self._echoed is not None:
-            if self._echoed < len(self._prompt) and self._prompt.startswith(text, self._echoed):
-                self._echoed += len(text)
-                return False
-            rest = self._prompt[self._echoed :]
-            text = text[len(rest) :] if text.startswith(rest) else self._prompt[: self._echoed] + text
-            self._echoed = None
-        return self._pass(text)
-
-    def close(self) -> None:
-        """Pass on what was held back and is not the whole prompt."""
-        if self._echoed is not None and self._echoed < len(self._prompt):
-            self._pass(self._prompt[: self._echoed])
-
-    def _pass(self, text: str) -> bool:
-        text = text[: self._room]
-        if not text:
-            return False
-        self._room -= len(text)
-        self.parts.append(text)
-        return self._on_text is not None and bool(self._on_text(text))
+def _runs_past(text: str, stops: Sequence[str]) -> bool:
+    """Whether there is text behind a stop string. At the very end some servers return the string itself."""
+    return any(text.partition(stop)[2].strip() for stop in stops)
 
 
 def _latest(old: Usage, new: Usage) -> Usage:

@@ -2,42 +2,43 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..errors import ServerError
-from .base import Finish, Options, Usage
-from .http import HTTPModel, Piece
+from .base import Constraint, Finish, Options, Usage
+from .endpoint import Piece
+from .http import HTTPModel
 from .wire import count
 
 MODELS_PATH = "/v1/models"
 
 _FINISH: dict[str, Finish] = {"length": "length", "eos_token": "eos"}
+_CONSTRAINED: dict[str, Callable[[Constraint], dict[str, Any]]] = {
+    "llamacpp": lambda constraint: {"grammar": constraint.gbnf},
+    "koboldcpp": lambda constraint: {"grammar": constraint.gbnf},
+    "vllm": lambda constraint: {"structured_outputs": {"regex": constraint.regex}},
+    "sglang": lambda constraint: {"regex": constraint.regex},
+    "tabbyAPI": lambda constraint: {"regex_pattern": constraint.regex},
+}
 _UNFINISHED = (None, "", "null", "abort", "error", "content_filter")  # TGI and KoboldCpp send "" and "null" on the way
-_PATIENCE = 3.0  # seconds for the list of models
 
 
 class OpenAICompletions(HTTPModel):
     """POST /v1/completions at the base URL `url`, which may end in /v1. Without `model` the server's first is used."""
 
     path = "/v1/completions"
-    optional = ("stop", "stream_options")
-    _card: dict[str, Any] | None = None
+    optional: Sequence[str] = ("stop", "stream_options")
 
     @property
     def name(self) -> str:
-        """The model given, else the first of the server's list, else `completions`; of a path its last part."""
-        known = self.model or str(self._look_up().get("id") or "completions")
+        """The model given or that of the server, else `completions`; of a path its last part."""
+        known = self.model_id() or "completions"
         return known.rpartition("/")[2].removesuffix(".gguf") if known.startswith("/") else known
 
-    def context_size(self) -> int | None:
-        """`max_model_len` as vLLM and SGLang tell it."""
-        return count(self._look_up().get("max_model_len"))
-
-    def prepare(self, limit: float) -> None:
-        if not self.model:
-            self._look_up(limit)
+    def context_size(self, limit: float = math.inf) -> int | None:
+        """`max_model_len` as vLLM and SGLang tell it, else `num_ctx`."""
+        return count(self.card(limit).get("max_model_len")) or self.num_ctx
 
     def request(self, prompt: str, stop: Sequence[str], options: Options) -> dict[str, Any]:
         body: dict[str, Any] = {
@@ -47,13 +48,19 @@ class OpenAICompletions(HTTPModel):
             "stream": True,
             "stream_options": {"include_usage": True},
         }
-        if model := self.model or (self._card or {}).get("id"):
+        if model := self.model_id(0):  # asked for with the size of the context
             body["model"] = model
         if options.seed is not None:
             body["seed"] = options.seed
         if stop:
             body["stop"] = list(stop)
         return body
+
+    def constrained(self, constraint: Constraint) -> dict[str, Any]:
+        """By the field of the server that the list of models names. Servers ignore the fields of others, some refuse
+        them."""
+        written = _CONSTRAINED.get(str(self.card().get("owned_by")))
+        return written(constraint) if written else {}
 
     def read(self, event: dict[str, Any]) -> Piece:
         counts = event.get("usage") or {}
@@ -66,18 +73,14 @@ class OpenAICompletions(HTTPModel):
         choices = event.get("choices") or [{}]  # the event with the token counts has none
         return Piece(choices[0].get("text") or "", _finish(choices[0]), usage)
 
-    def _look_up(self, limit: float = float("inf")) -> dict[str, Any]:
-        """The server's entry for the model, asked for once; {} when there is none to be had."""
-        if self._card is None:
-            try:
-                reply = self.client.get(MODELS_PATH, min(limit, time.monotonic() + _PATIENCE))
-            except ServerError:
-                return {}
-            if reply.status >= 500:  # not ready yet
-                return {}
-            cards = model_cards(reply.json)
-            self._card = next((card for card in cards if card.get("id") == self.model), (cards or [{}])[0])
-        return self._card
+    def model_id(self, limit: float = math.inf) -> str:
+        """The model given, else the first of the server's list; "" when there is none to be had. Never raises."""
+        return self.model or str(self.card(limit).get("id") or "")
+
+    def card(self, limit: float = math.inf) -> dict[str, Any]:
+        """The server's entry for the model, {} when there is none to be had. Never raises."""
+        cards = model_cards(self.page(MODELS_PATH, limit))
+        return next((card for card in cards if card.get("id") == self.model), (cards or [{}])[0])
 
 
 def model_cards(listing: dict[str, Any]) -> list[dict[str, Any]]:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import ReactTextError, ServerError, ServerTimeout
-from .base import Completion, Model, OnText, Options
+from ..parse import has_open_think, is_empty
+from .base import Completion, Constraint, Model, OnText, Options
+
+if TYPE_CHECKING:
+    from ..trace import Trace
 
 
 class ScriptedModel:
@@ -18,23 +22,30 @@ class ScriptedModel:
     a ServerError that says so.
     """
 
+    takes_raw = True
+    """No chat template is put around the prompts: they make no difference."""
+
     def __init__(self, turns: Iterable[str | Completion], name: str = "scripted") -> None:
         self.turns = tuple(turn if isinstance(turn, Completion) else Completion(turn) for turn in turns)
         self.name = name
         self._next = 0
 
     @classmethod
-    def from_trace(cls, path: str | Path) -> ScriptedModel:
-        """The model half of a trace. Raises AuthorError."""
+    def from_trace(cls, source: str | Path | Trace, first: int = 1) -> ScriptedModel:
+        """The model half of a trace, from step `first` on. Raises AuthorError."""
         from ..trace import Trace
 
-        trace = Trace.load(path)
+        trace = source if isinstance(source, Trace) else Trace.load(source)
         turns: list[Completion] = []
-        for number, text in enumerate(trace.completions, 1):
-            completion = Completion(text, trace.finishes.get(number, "stop"))  # type: ignore[arg-type]
-            # A turn is recorded as empty only after it was asked for twice.
-            turns += [completion] if text.strip() else [completion, completion]
-        return cls(turns, name=f"scripted:{Path(path).name}")
+        for number, text in enumerate(trace.completions[first - 1 :], first):
+            completion = Completion(text, trace.finishes.get(number, "stop"))
+            turns.append(completion)
+            # What makes the engine ask once more was recorded after the second answer.
+            if is_empty(text, trace.labels):
+                turns.append(completion)
+            elif completion.finish == "stop" and has_open_think(text, trace.labels):
+                turns.append(Completion("", "stop"))
+        return cls(turns, name=f"scripted:{trace.path.name if trace.path else 'a trace'}")
 
     def session(self) -> ScriptedModel:
         """A copy that begins at the first turn: what one run plays from."""
@@ -48,6 +59,7 @@ class ScriptedModel:
         options: Options,
         on_text: OnText | None = None,
         deadline: float | None = None,
+        constraint: Constraint | None = None,
     ) -> Completion:
         if self._next >= len(self.turns):
             raise ServerError(f"the script of {self.name} has {len(self.turns)} turns, and the run asked for one more")
@@ -71,6 +83,7 @@ class CallableModel:
         options: Options,
         on_text: OnText | None = None,
         deadline: float | None = None,
+        constraint: Constraint | None = None,
     ) -> Completion:
         try:
             text = self.function(prompt, stop=list(stop))

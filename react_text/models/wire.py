@@ -38,7 +38,7 @@ _PROMPT_TOKENS = (  # the most exact first: several messages also give the sum o
     r"prompt length (\d{1,9})",
     r"given: (\d{1,9})",
     r"keep the first (\d{1,9})",
-    r"requested (?:a total of )?(\d{1,9})",
+    r"requested (?:a total of |about )?(\d{1,9})",
     r"n_prompt_tokens\W+(\d{1,9})",
 )
 _REFUSES_FIELD = re.compile("support|permit|allow|unknown|unrecogni[sz]ed|unexpected|extra|invalid", re.IGNORECASE)

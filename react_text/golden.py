@@ -1,0 +1,337 @@
+"""A golden trace -> its outcome: the run that its turns lead to today, and what has changed since it was recorded.
+
+A trace has two halves, the model's turns and the world's observations. `replay` takes both from the file and needs no
+network; `tools` takes the turns from the file and runs the real tools. In both, whatever the engine itself writes is
+made anew: the prompt, what is kept of a turn, error texts, budgets, the stop reason.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from .agent import Agent
+from .errors import AuthorError, ServerError, did_you_mean
+from .loop import Run
+from .match import Change, check_expectations, compare, expectations
+from .matching import Matching
+from .models.base import Completion, Constraint, OnText, Options
+from .models.scripted import ScriptedModel
+from .offline import Offline, offline
+from .project import Project, find_project
+from .prompt import Prompt
+from .recorded import failed
+from .redact import redaction_rules
+from .templates import BUILT_IN
+from .tools import Tool, Toolbox, load_tools
+from .trace import Trace
+
+CHECKS = ("replay", "tools")
+# Why a run ended that a replay cannot find out by itself: the server, the clock, the meter, the user.
+_FROM_OUTSIDE = (
+    "llm_error", "llm_timeout", "context_overflow", "interrupted", "max_seconds", "max_tokens", "max_cost",
+)  # fmt: skip
+_STAND_IN = "\ue000question\ue001"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a check of a golden came to. `head` is the prompt before the question line."""
+
+    case: Case
+    check: str
+    changes: tuple[Change, ...]
+    actual: Trace
+    matching: Matching
+    head: str = ""
+
+    @property
+    def golden(self) -> Trace:
+        return self.case.golden
+
+    @property
+    def ok(self) -> bool:
+        return not self.changes
+
+
+class Library:
+    """Prompts, tools and project settings, each loaded once for all cases that share them."""
+
+    def __init__(self) -> None:
+        self._prompts: dict[Path, Prompt] = {}
+        self._toolboxes: dict[tuple[Path, str], Toolbox] = {}
+        self._roots: dict[tuple[Path, str], Path] = {}
+        self._projects: dict[Path, Project] = {}
+        self._frames: dict[tuple[Path, str], tuple[str, str]] = {}
+
+    def prompt(self, path: Path) -> Prompt:
+        """Raises AuthorError."""
+        if path not in self._prompts:
+            self._prompts[path] = Prompt.load(path)
+        return self._prompts[path]
+
+    def has(self, path: Path) -> bool:
+        """Whether there is a prompt at a path."""
+        return path in self._prompts or path.is_file()
+
+    def tools(self, prompt: Prompt, check: str) -> Toolbox:
+        """The tools of a prompt. For a replay they are loaded without a network. Raises AuthorError."""
+        assert prompt.path is not None
+        key = prompt.path, check
+        if key not in self._toolboxes:
+            if check == "replay":
+                with offline(f"loading the tools of {prompt.path.name}") as stretch:
+                    loaded = load_tools(prompt.tools)
+                _refuse_network(stretch, prompt.path, None)
+            else:
+                loaded = load_tools(prompt.tools)
+            self._toolboxes[key] = loaded
+        return self._toolboxes[key]
+
+    def frame(self, agent: Agent, inputs: Mapping[str, Any]) -> tuple[str, str]:
+        """What a prompt puts before and behind the question. Raises AuthorError."""
+        assert agent.prompt.path is not None
+        key = agent.prompt.path, repr((inputs, agent.overrides))
+        if key not in self._frames:
+            before, _, behind = agent.steps(_STAND_IN, variables=inputs).prompt.task.partition(_STAND_IN)
+            self._frames[key] = before, behind
+        return self._frames[key]
+
+    def root(self, folder: Path, prompt: str) -> Path:
+        """The project of the traces in a folder: the nearest folder above with a setup.cfg, the one above `folder`
+        where there is none. Traces that were saved outside of the project that has their prompt belong to that of the
+        working folder."""
+        key = folder, prompt
+        if key not in self._roots:
+            above, here = [folder.resolve(), *folder.resolve().parents], Path.cwd()
+            own = next((p for p in above if (p / "setup.cfg").is_file()), above[min(1, len(above) - 1)])
+            self._roots[key] = next((p for p in (own, *above, here, *here.parents) if (p / prompt).is_file()), own)
+        return self._roots[key]
+
+    def project(self, folder: Path) -> Project:
+        """Raises AuthorError."""
+        if folder not in self._projects:
+            self._projects[folder] = find_project(folder)
+        return self._projects[folder]
+
+
+class Case:
+    """One golden trace. Raises AuthorError, from here and from its checks, for what its author has to change."""
+
+    def __init__(self, path: str | Path, library: Library | None = None) -> None:
+        self.path = Path(path)
+        self.library = library or Library()
+        self.golden = Trace.load(self.path)
+
+    @cached_property
+    def is_test(self) -> bool:
+        """Whether the trace is a golden, and not only an example for prompts (`test: false`)."""
+        word = self.golden.meta.get("test", "true")
+        if word not in ("true", "false"):
+            raise self.error("test", f"test must be true or false, not {word!r}")
+        return bool(word == "true")
+
+    @cached_property
+    def prompt(self) -> Prompt:
+        """The prompt that the trace was recorded with."""
+        path = self.prompt_path
+        if not self.library.has(path):
+            names = (str(p.relative_to(self.root)) for p in path.parent.glob("*.j2"))
+            near = did_you_mean(str(self.golden.meta["prompt"]), names)
+            raise self.error("prompt", f"there is no prompt {self.golden.meta['prompt']}{near}")
+        return self.library.prompt(path)
+
+    @property
+    def prompt_path(self) -> Path:
+        name = self.golden.meta.get("prompt")
+        if not name:
+            raise self.error("format", "a golden needs `prompt:`; a trace that is only an example says `test: false`")
+        return self.root / str(name)
+
+    @cached_property
+    def head_files(self) -> tuple[Path, ...]:
+        """The project's files that the rendered head is made from: prompt, templates, tools, few-shots."""
+        templates = [Path(path) for path, _ in self.prompt.trees if not Path(path).is_relative_to(BUILT_IN)]
+        return tuple(dict.fromkeys([*templates, *self.prompt.tools, *self.prompt.examples]))
+
+    @cached_property
+    def files(self) -> tuple[Path, ...]:
+        """All files that a replay depends on."""
+        return (*self.head_files, self.prompt_path.parent / "observe.j2", self.path)
+
+    @cached_property
+    def root(self) -> Path:
+        """The project's folder, from which paths in traces start."""
+        return self.library.root(self.path.parent, str(self.golden.meta.get("prompt", "")))
+
+    def check(self, check: str) -> Outcome:
+        """`replay` or `tools`."""
+        return self.replay() if check == "replay" else self.run_tools()
+
+    def replay(self) -> Outcome:
+        """Both halves from the file, without a network."""
+        with offline("the prompt") as stretch:
+            try:
+                return self._checked("replay", stretch)
+            finally:  # whether code that was refused the network went on without it, or not
+                step = re.match(r"step (\d+) ", stretch.attempts[0]) if stretch.attempts else None
+                known = step is not None and int(step[1]) <= len(self.golden.observations)
+                _refuse_network(stretch, self.path, self.golden.line_of(int(step[1])) if step and known else None)
+
+    def run_tools(self) -> Outcome:
+        """The turns from the file, the real tools; those marked `unsafe` are not run and answer from the file."""
+        return self._checked("tools", Offline())
+
+    def error(self, key: str, message: str) -> AuthorError:
+        """An error at the line of a front-matter key."""
+        head = self.path.read_text(encoding="utf-8", errors="replace").split("\n")[: self.golden.first_line - 1]
+        line = next((n for n, text in enumerate(head, 1) if text.startswith(f"{key}:")), 1)
+        return AuthorError(message, path=self.path, line=line)
+
+    # -- the run
+
+    def _checked(self, check: str, stretch: Offline) -> Outcome:
+        tools = self.library.tools(self.prompt, check)
+        matching = self.matching(tools)
+        model = _ModelHalf(self.golden)
+        runs: list[Run] = []
+        if check == "tools":
+            tools = Toolbox(self._unless_unsafe(tool, runs) for tool in tools.values())
+        meta = self.golden.meta
+        try:
+            agent = Agent(self.prompt, tools, model, **(meta.get("settings") or {}))
+            inputs = meta.get("inputs") or {}
+            run = agent.steps(
+                self.question(agent, inputs), variables=inputs, world=self._world if check == "replay" else None
+            )
+            runs.append(run)
+            stretch.where = "step 1"
+            for step in run:
+                stretch.where = f"step {step.number + 1}"
+        except AuthorError as error:
+            raise error if error.path else self.error("settings", error.message) from None
+        except SystemExit as error:  # it would end the check of all other goldens, and perhaps as a success
+            message = f"{stretch.where}: a tool ended the process (SystemExit: {error.code})"
+            raise AuthorError(message, path=self.path) from None
+        actual = self._ended(run, model)
+        changes = [
+            *self._prompt_changes(run),
+            *compare(self.golden, actual, matching=matching),
+            *check_expectations(actual, meta.get("expect"), longest_prompt=model.longest),
+        ]
+        return Outcome(self, check, tuple(changes), actual, matching, run.prompt.head)
+
+    def _ended(self, run: Run, model: _ModelHalf) -> Trace:
+        """The run as a trace, with an end that can be compared with the recorded one."""
+        actual, recorded = run.result.trace, self.golden.meta.get("stop_reason")
+        if model.asked_for_more:
+            return dataclasses.replace(actual, meta={**actual.meta, "stop_reason": None})
+        if run.settings.on_budget == "finish" and recorded in _FROM_OUTSIDE and run.stop_reason == "success":
+            # The last words of a run whose time or money was over; here neither is.
+            return dataclasses.replace(actual, meta={**actual.meta, "stop_reason": recorded})
+        return actual
+
+    def matching(self, tools: Toolbox, default: str = "exact") -> Matching:
+        """The rules of comparison; what cannot be read in them is reported at its line. `default` is the mode when the
+        golden names none."""
+        meta = self.golden.meta
+        for key, read in (("redact", redaction_rules), ("expect", expectations)):
+            try:
+                read(meta.get(key))
+            except AuthorError as error:
+                raise self.error(key, error.message) from None
+        try:
+            return Matching.of(meta.get("match") or default, self.library.project(self.root).match, tools)
+        except AuthorError as error:
+            raise error if error.path else self.error("match", error.message) from None
+
+    def question(self, agent: Agent, inputs: Mapping[str, Any]) -> str | None:
+        """The question within the task: what stands where the prompt puts it. A task that the prompt frames otherwise
+        today is taken without its label, and the comparison of the tasks tells."""
+        task = self.golden.task
+        if not task:
+            return None
+        before, behind = self.library.frame(agent, inputs)
+        if len(task) >= len(before) + len(behind) and task.startswith(before) and task.endswith(behind):
+            return task[len(before) : len(task) - len(behind)]
+        return re.sub(r"\A[^\n:：]{1,40}[:：] ?", "", task).removesuffix("\n")
+
+    def _prompt_changes(self, run: Run) -> Iterator[Change]:
+        recorded = self.golden.meta.get("prompt_hash")
+        if recorded and recorded != run.prompt.hash:
+            yield Change("prompt", 0, f"the rendered head is another text now (hash {run.prompt.hash}, not {recorded})")
+
+    def _world(self, tool: Tool, arguments: Mapping[str, Any], step: int) -> str:
+        """The world half of the file. What a tool did instead of answering it does again, and the engine words it."""
+        outcome = self.golden.outcomes.get(step, "")
+        failure = failed(outcome, tool.name)
+        if failure is not None:
+            raise failure
+        return "" if outcome == "empty" else self._recorded(step)
+
+    def _recorded(self, step: int) -> str:
+        observations = self.golden.observations
+        return (observations[step - 1] or "") if step <= len(observations) else ""
+
+    def _unless_unsafe(self, tool: Tool, runs: Sequence[Run]) -> Tool:
+        if not tool.options.unsafe:
+            return tool
+        return dataclasses.replace(tool, function=lambda **_: self._recorded(len(runs[0].steps) + 1))
+
+
+class _ModelHalf(ScriptedModel):
+    """The turns of a golden, for one run. It notes how long the prompts are that it is sent."""
+
+    def __init__(self, golden: Trace) -> None:
+        script = ScriptedModel.from_trace(golden)
+        super().__init__(script.turns, script.name)
+        self.longest = 0
+        self.asked_for_more = False
+        self._stop_reason = str(golden.meta.get("stop_reason"))
+
+    def session(self) -> _ModelHalf:
+        return self
+
+    def complete(
+        self,
+        prompt: str,
+        *,
+        stop: Sequence[str],
+        options: Options,
+        on_text: OnText | None = None,
+        deadline: float | None = None,
+        constraint: Constraint | None = None,
+    ) -> Completion:
+        self.longest = max(self.longest, len(prompt))
+        if self._next >= len(self.turns):
+            ended = ServerError("the golden has no further turn")
+            if self._stop_reason in _FROM_OUTSIDE:
+                ended.stop_reason = self._stop_reason
+            else:
+                self.asked_for_more = True
+            raise ended
+        return super().complete(prompt, stop=stop, options=options, on_text=on_text, deadline=deadline)
+
+
+def collect(paths: Iterable[str | Path]) -> list[Path]:
+    """The trace files that are named, and those in the folders that are. Raises AuthorError for what is not there."""
+    found: dict[Path, None] = {}
+    for path in map(Path, paths):
+        if path.is_dir():
+            found.update(dict.fromkeys(sorted(path.rglob("*.trace"))))
+        elif path.is_file():
+            found[path] = None
+        else:
+            near = did_you_mean(path.name, (p.name for p in path.parent.glob("*")))
+            raise AuthorError(f"no such file{near}", path=path)
+    return list(found)
+
+
+def _refuse_network(stretch: Offline, path: Path, line: int | None) -> None:
+    if stretch.attempts:
+        raise AuthorError(f"{stretch.attempts[0]}; a replay needs no network", path=path, line=line) from None

@@ -1,0 +1,170 @@
+"""Tools and labels -> the turns that a model may write, as a grammar for constrained decoding.
+
+A turn is free thought and then exactly one action: a tool that is allowed, or finish, with arguments that convert. All
+that a grammar lets through is read by `parse_turn` as it was meant: no line of the thought begins with a label, holds a
+control token, or an action in its middle.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any
+
+from .argument_forms import LineForm, arguments_form
+from .arguments import ArgumentError, Parameter
+from .forms import Form, Rule, Text, alt, any_of, but, many, optional, sentences, seq, some
+from .labels import Labels
+from .nearmiss import FINISH
+from .notations import to_gbnf, to_lark, to_regex
+from .tools import Tool, Toolbox
+
+Refused = Callable[[Tool, Mapping[str, Any]], bool]
+"""Whether a call would be refused, because it was made before."""
+
+# What may stand around the word of a label, see `labels`.
+_MARKS = ("-", " \t*_#>`.)", "0-9０-９")
+_COLONS = ":："
+_MOST_CALLS = 100  # of one tool, to look through for those that were made
+
+
+@dataclass(frozen=True)
+class TurnConstraint:
+    """What a completion may be, in the languages that servers take; see `models.base.Constraint`."""
+
+    root: Form
+    action: Form
+    """The part from the label of the action on."""
+
+    label: str
+    lazy: bool = False
+
+    @cached_property
+    def gbnf(self) -> str:
+        return to_gbnf(self.root)
+
+    @cached_property
+    def regex(self) -> str:
+        return to_regex(self.root)
+
+    @cached_property
+    def lark(self) -> str:
+        return to_lark(self.root)
+
+    @cached_property
+    def lazy_gbnf(self) -> str:
+        return to_gbnf(self.action)
+
+    @property
+    def trigger(self) -> str:
+        # Without the blank behind it: a trigger that ends inside a token makes llama-server fail.
+        return f"\n({to_regex(Text(self.label))})"
+
+    def accepts(self, text: str) -> bool:
+        """Whether a whole completion keeps to it."""
+        if not self.lazy:
+            return re.fullmatch(self.regex, text) is not None
+        found = re.search(self.trigger, text)
+        return found is None or re.fullmatch(to_regex(self.action), text[found.start(1) :]) is not None
+
+
+class Grammar:
+    """The grammar of a run. `tools` are those that the model may call."""
+
+    def __init__(self, tools: Toolbox, labels: Labels, *, lazy: bool = False) -> None:
+        self.tools = tools
+        self.labels = labels
+        self.lazy = lazy
+        line = _line_form(labels)
+        self._thought = _thought(line)
+        self._arguments = {
+            each.name: arguments_form(each.parameters, line if each.options.multiline else None)
+            for each in tools.values()
+        }
+        self._answer = arguments_form([Parameter("answer")])
+
+    def after(self, cue: str, step: int, refused: Refused | None = None) -> TurnConstraint | None:
+        """What may follow a prompt that ends in `cue`: the label of a thought, that of an action, or `Action: finish[`.
+        None for another ending. Calls that are `refused` are left out where a tool has few."""
+        action_cue = self.labels.cue(self.labels.action, step)
+        call = self._call(refused)
+        action = seq(action_cue, " ", call, optional("\n"))
+        if cue == self.labels.cue(self.labels.thought, step):
+            return TurnConstraint(seq(self._thought, "\n", action), action, action_cue, self.lazy)
+        if cue == action_cue:
+            return TurnConstraint(seq(" ", call, optional("\n")), action, action_cue)
+        if cue == f"{action_cue} {FINISH}[":
+            return TurnConstraint(seq(self._answer, "]", optional("\n")), action, action_cue)
+        return None
+
+    def _call(self, refused: Refused | None) -> Form:
+        """One call. Tools with arguments of one form share it."""
+        names: dict[Form, list[str]] = {}
+        for name, form in self._arguments.items():
+            left = self._left(self.tools[name], form, refused) if refused else form
+            if left is not None:
+                names.setdefault(left, []).append(name)
+        names.setdefault(self._answer, []).append(FINISH)
+        return Rule("call", alt(*(seq(alt(*each), "[", form, "]") for form, each in names.items())))
+
+    def _left(self, tool: Tool, form: Form, refused: Refused) -> Form | None:
+        """The arguments that would not be refused, None when there are none left."""
+        known = sentences(form, _MOST_CALLS)
+        if known is None:
+            return form
+        left = [text for text in known if not _is_refused(tool, text, refused)]
+        return form if len(left) == len(known) else alt(*left) if left else None
+
+
+def _is_refused(tool: Tool, arguments: str, refused: Refused) -> bool:
+    try:
+        return refused(tool, tool.read(arguments))
+    except ArgumentError:
+        return False
+
+
+def _thought(line: LineForm) -> Form:
+    """Free text in lines, perhaps behind a reasoning block. A `<` may not begin a tag or a control token, and behind a
+    colon there is no opening bracket: `I know. Action: search[x] Observation: y` would be an action in the middle."""
+    tag = "<|/｜A-Za-z\n"
+    before = many(alt(but("<\n", _COLONS), seq("<", but(tag, _COLONS))))
+    behind = many(alt(but("<[\n"), seq("<", but(tag, "["))))
+    each = Rule("line", line(seq(before, optional(seq(any_of(_COLONS), behind))), without="<"))
+    inside = many(alt(but("<"), seq(some("<"), but("</"))))
+    think = Rule("think", seq("<think>", inside, "</think>"))
+    return seq(optional(think), each, many(seq("\n", each)))
+
+
+def _line_form(labels: Labels) -> LineForm:
+    """Lines that do not begin with a label. Without look-ahead this is told by the first colon: there is none while a
+    line begins with the first letter of a label and consists of nothing but the characters of labels."""
+    words = [labels.thought, labels.action, labels.observation, labels.question]
+    marks = any_of(*_MARKS)
+    starts = _spellings(next((letter for letter in word if letter not in marks), "") for word in words)
+    letters = _spellings(letter for letter in "".join(words) if letter not in marks)
+
+    def line(rest: Form, *, without: str, turns: Sequence[Form] = (), blank: bool = True) -> Form:
+        outside = ["\n", without, _COLONS, *_MARKS]
+        free = seq(alt(but(*outside, *starts), *turns), rest)
+        spelled = seq(alt(but(*outside, *letters), *turns), rest)
+        body = alt(free, seq(any_of(*starts), many(any_of(*_MARKS, *letters)), optional(spelled)))
+        return seq(many(marks), optional(body) if blank else body)
+
+    return line
+
+
+def _spellings(letters: Iterable[str]) -> tuple[str, ...]:
+    """The characters that a pattern without regard to case takes for one of `letters`: to it, `ſ` is an `s` too."""
+    return tuple(dict.fromkeys(spelling for letter in letters if letter for spelling in _spelled(letter)))
+
+
+@lru_cache(maxsize=256)
+def _spelled(letter: str) -> list[str]:
+    return sorted({letter, *re.findall(re.escape(letter), _cased(), re.I)})
+
+
+@lru_cache(maxsize=1)
+def _cased() -> str:
+    return "".join(char for char in map(chr, range(0x1F000)) if char.lower() != char or char.upper() != char)

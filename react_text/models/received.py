@@ -1,0 +1,118 @@
+"""Pieces of a stream -> the text of one completion: no echo of the prompt, no leaked end token, never endless."""
+
+from __future__ import annotations
+
+import re
+
+from .base import OnText
+
+END_TOKENS = (
+    "<|im_end|>",
+    "<|eot_id|>",
+    "<|eom_id|>",
+    "<|end|>",
+    "<|endoftext|>",
+    "<|end_of_text|>",
+    "<|return|>",
+    "<|END_OF_TURN_TOKEN|>",
+    "<end_of_turn>",
+    "<｜end▁of▁sentence｜>",
+    "</s>",
+)
+"""What models end a turn with. A raw endpoint may give it as text and go on behind it, with somebody else's turn: on
+some servers the stop strings of a request replace the model's own, and a stop string never matches a special token."""
+
+_END = re.compile("|".join(map(re.escape, END_TOKENS)))
+
+
+class Received:
+    """The text of one attempt, passed on to `on_text` as it comes; `parts` is what has been passed on.
+
+    `echo` is what the server may repeat before the new text: removed if the text begins with all of it. More than
+    `most` characters are not taken (`overrun`), and nothing from a leaked end token on (`ended`). `hidden` counts the
+    characters of reasoning that the server keeps out of the text.
+    """
+
+    def __init__(self, most: int, on_text: OnText | None = None) -> None:
+        self.parts: list[str] = []
+        self.echo = ""
+        self.hidden = 0
+        self.ended = False
+        self._room = most
+        self._on_text = on_text
+        self._echoed: int | None = 0  # characters held back: the echo up to here is all there was. None: no echo
+        self._held = ""  # may become an end token
+        self._whole = ""
+        self._increments = False
+
+    @property
+    def overrun(self) -> bool:
+        """Whether there was more text than max_tokens can explain."""
+        return self._room <= 0
+
+    @property
+    def text(self) -> str:
+        """All that has been passed on."""
+        return "".join(self.parts)
+
+    def add(self, text: str, *, whole: bool = False) -> bool:
+        """Take new text, or with `whole` all the text so far; True when `on_text` has had enough."""
+        if whole:
+            text = self._new(text)
+        if text and self._echoed is not None:
+            if self._echoed < len(self.echo) and self.echo.startswith(text, self._echoed):
+                self._echoed += len(text)
+                return False
+            rest = self.echo[self._echoed :]
+            text = text[len(rest) :] if text.startswith(rest) else self.echo[: self._echoed] + text
+            self._echoed = None
+        return self._before_end_token(text)
+
+    def close(self) -> None:
+        """The stream is over: pass on what was held back and has come to nothing."""
+        if self._echoed is not None and self._echoed < len(self.echo):
+            self._before_end_token(self.echo[: self._echoed])
+        if not self.ended:
+            self._pass(self._held)
+
+    def _new(self, text: str) -> str:
+        """What the text so far has more than the last one. A server set to send increments shows it by its second."""
+        common = min(len(text), len(self._whole))
+        self._increments = self._increments or text[:common] != self._whole[:common]
+        if self._increments:
+            return text
+        new = text[len(self._whole) :]
+        self._whole += new  # kept when a text is shorter: the last one may lack a half stop string that leaked before
+        return new
+
+    def _before_end_token(self, text: str) -> bool:
+        """Pass on the text up to an end token, and hold back what may become one."""
+        if not text or self.ended:
+            return False
+        text = self._held + text
+        leaked = (at.start() for at in _END.finditer(text) if self._ends(at[0], text[: at.start()]))
+        end = next(leaked, None)
+        self.ended = end is not None
+        end = len(text) - _beginning(text) if end is None else end
+        self._held = text[end:]
+        return self._pass(text[:end])
+
+    def _ends(self, token: str, before: str) -> bool:
+        """Whether an end token behind `before` is one and no text: inside a bracket an argument quotes it, and what
+        closes an `<s>` is HTML."""
+        before = self.text + before
+        return before.count("[") <= before.count("]") and not (token == "</s>" and "<s>" in before)
+
+    def _pass(self, text: str) -> bool:
+        text = text[: self._room]
+        if not text:
+            return False
+        self._room -= len(text)
+        self.parts.append(text)
+        return self._on_text is not None and bool(self._on_text(text))
+
+
+def _beginning(text: str) -> int:
+    """How many of the last characters may be the beginning of an end token."""
+    tail = text[text.rfind("<") :] if "<" in text else ""
+    return len(tail) if tail and any(token.startswith(tail) for token in END_TOKENS) else 0
