@@ -48,7 +48,8 @@ def arguments_form(parameters: Sequence[Parameter], line: LineForm | None = None
     if len(parameters) == 1:
         form = _Alone(parameters[0], line).form(parameters[0].annotation)
         return form if parameters[0].required else optional(form)
-    first, *others = (_Listed(line).form(each.annotation) for each in parameters)
+    place = _Listed(line)
+    first, *others = (seq(optional(f"{each.name}="), place.form(each.annotation)) for each in parameters)
     needed = max((count for count, each in enumerate(parameters, 1) if each.required), default=0)
     # A JSON object on its own would be read as parameters by name.
     least = max(needed, 2) if may_hold(first, "{", edge=0) else needed

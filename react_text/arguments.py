@@ -207,7 +207,9 @@ def _int(value: Any) -> int:
 
 def _float(value: Any) -> float:
     number = value
-    if isinstance(value, str) and re.fullmatch(r"[+-]?(?:\d{1,300}\.?\d{0,300}|\.\d{1,300})(?:[eE][+-]?\d{1,3})?", value):
+    if isinstance(value, str) and re.fullmatch(
+        r"[+-]?(?:\d{1,300}\.?\d{0,300}|\.\d{1,300})(?:[eE][+-]?\d{1,3})?", value
+    ):
         number = float(value)
     if not _is_number(number):
         raise ValueError

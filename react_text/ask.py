@@ -24,7 +24,7 @@ _UNBOUND = "the model server does not keep to the grammar it was given (constrai
 
 @dataclass(frozen=True)
 class Asked:
-    """The text of one turn, behind the cue `Thought:`, and what it cost. `reasked` says why it took a second completion."""
+    """The text of one turn, behind the cue `Thought:`, and what it cost; `reasked` says why it took two completions."""
 
     text: str
     finish: Finish
@@ -136,5 +136,3 @@ class Watch:
         if end > self._shown and self._show:
             self._show(self.text[self._shown : end])
             self._shown = end
-
-

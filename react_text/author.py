@@ -112,7 +112,7 @@ class Session:
         except (AuthorError, ServerError) as error:
             if isinstance(error, Left):
                 raise
-            self.display.note(str(error))
+            self.display.note(printable(str(error)))
             return None
 
     def _command(self, line: str, turn: str, prompt: str) -> str | None:
@@ -255,7 +255,7 @@ class Session:
             self.display.note("there is no lint here")
             return
         for line in self.lint(self.trace) or ["lint has nothing to say"]:
-            self.display.note(line)
+            self.display.note(printable(line))
 
 
 def completions(line: str, tools: Toolbox, labels: Labels, step: int) -> list[str]:

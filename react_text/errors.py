@@ -1,12 +1,12 @@
 """The three families of errors: what the model reads, what the author reads, what the server did.
 
-    ReactTextError
-    ├── Mistake               the model's mistake or a tool's failure: becomes an observation, never leaves the loop
-    │   └── ParseError        the turn holds no action that can be read
-    ├── AuthorError           a prompt, tool, trace or setting is wrong: `path:line: message`, exit code 2
-    └── ServerError           the model server failed: the run ends as llm_error
-        ├── ServerTimeout     it did not answer in time: llm_timeout
-        └── ContextOverflow   the prompt does not fit its context: context_overflow
+ReactTextError
+├── Mistake               the model's mistake or a tool's failure: becomes an observation, never leaves the loop
+│   └── ParseError        the turn holds no action that can be read
+├── AuthorError           a prompt, tool, trace or setting is wrong: `path:line: message`, exit code 2
+└── ServerError           the model server failed: the run ends as llm_error
+    ├── ServerTimeout     it did not answer in time: llm_timeout
+    └── ContextOverflow   the prompt does not fit its context: context_overflow
 """
 
 from __future__ import annotations

@@ -99,7 +99,7 @@ def evaluate(
 
 
 def summary(scores: Sequence[Score]) -> dict[str, Any]:
-    """The figures of an evaluation: tasks solved, and steps and tokens per solved task (of all tasks, solved or not)."""
+    """The figures of an evaluation: tasks solved, and the steps and tokens of all tasks for each one solved."""
     solved = sum(score.solved for score in scores)
     per = max(solved, 1)
     return {

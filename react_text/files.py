@@ -1,4 +1,4 @@
-"""Bytes -> a file that is the old one or the new one, whatever happens meanwhile, and never half of either."""
+"""Bytes -> a file that is the old one or the new one, never half of either; and paths as a person would write them."""
 
 from __future__ import annotations
 
@@ -14,3 +14,8 @@ def write(path: Path, data: bytes) -> None:
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def from_here(text: str) -> str:
+    """A message whose paths start from the working folder, where they lead into it."""
+    return text.replace(f"{Path.cwd()}{os.sep}", "")

@@ -15,6 +15,7 @@ from typing import Any
 from .agent import Agent
 from .errors import AuthorError
 from .files import write
+from .gateway import PLACEHOLDER
 from .golden import Case
 from .labels import ARROW, Labels
 from .layout import framed, needed_spans
@@ -120,6 +121,13 @@ def _split(text: str, labels: Labels) -> Iterator[str]:
     yield "\n".join(part)
 
 
+def _ends(trace: Trace) -> bool:
+    """Whether the last turn gives an answer, so that nothing is said to it. An empty one is none, and neither is the
+    word that stands for one in the engine's own texts."""
+    last = trace.steps[-1] if trace.steps else None
+    return last is not None and is_finish(last) and (last.arguments or "").strip() not in ("", PLACEHOLDER)
+
+
 class _NeedsConsent(BaseException):
     """Raised in place of an unsafe tool. Not an Exception: those become observations."""
 
@@ -160,7 +168,7 @@ class _Filling:
         self.notes: list[str] = []
 
     def filled(self) -> Filled:
-        finish = len(self.turns) if self.draft.steps and is_finish(self.draft.steps[-1]) else 0
+        finish = len(self.turns) if _ends(self.draft) else 0
         missing = [number for number, turn in enumerate(self.turns, 1) if turn.empty and number != finish]
         last = len(self.turns) if self.everything else max(self.only or missing, default=0)
         while self.number < last and self._step():

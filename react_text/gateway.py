@@ -37,8 +37,8 @@ BUDGETS = ("max_steps", "max_tool_calls", "max_seconds", "max_tokens", "max_cost
 
 
 World = Callable[[Tool, Mapping[str, Any], int], str | None]
-"""Gives the result of a tool, its arguments and the number of the step from a record; None when it has none, and the tool
-is to be run. Raises Mistake when the tool failed."""
+"""Gives the result of a tool, its arguments and the number of the step from a record; None when it has none, and the
+tool is to be run. Raises Mistake when the tool failed."""
 
 
 @dataclass
@@ -52,8 +52,8 @@ class _Earlier:
 
 
 class Gateway:
-    """One run's policy at work. `tools` are all that exist, `allowed` those the model may call, `world` answers for them
-    when they are not to be run."""
+    """One run's policy at work. `tools` are all that exist, `allowed` those the model may call, `world` answers for
+    them when they are not to be run."""
 
     def __init__(
         self,
@@ -283,7 +283,7 @@ def _refused(message: str, fault: str, tool: str, **fields: Any) -> Mistake:
 
 
 def tool_failed(message: str, tool: str, **fields: Any) -> Mistake:
-    """A tool that raised (`tool_raised`, with `type` and `text`) or gave no result in time (`tool_timeout`, `seconds`)."""
+    """A tool that raised (`tool_raised`: `type`, `text`) or gave no result in time (`tool_timeout`: `seconds`)."""
     return Mistake(message, fault="tool_error", stop_reason=f"tool_error:{tool}", tool=tool, **fields)
 
 

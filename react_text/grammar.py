@@ -15,10 +15,12 @@ from typing import Any
 
 from .argument_forms import LineForm, arguments_form
 from .arguments import ArgumentError, Parameter
+from .errors import ParseError
 from .forms import Form, Rule, Text, alt, any_of, but, many, optional, sentences, seq, some
 from .labels import Labels
 from .nearmiss import FINISH
 from .notations import to_gbnf, to_lark, to_regex
+from .parse import parse_turn
 from .tools import Tool, Toolbox
 
 Refused = Callable[[Tool, Mapping[str, Any]], bool]
@@ -27,7 +29,7 @@ Refused = Callable[[Tool, Mapping[str, Any]], bool]
 # What may stand around the word of a label, see `labels`.
 _MARKS = ("-", " \t*_#>`.)", "0-9０-９")
 _COLONS = ":："
-_MOST_CALLS = 100  # of one tool, to look through for those that were made
+_MOST_CALLS = 400  # ways to call one tool, to look through for those that were taken
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,7 @@ class Grammar:
         self._arguments = {
             each.name: arguments_form(each.parameters, line if each.options.multiline else None)
             for each in tools.values()
+            if _can_be_called(each.name, labels)
         }
         self._answer = arguments_form([Parameter("answer")])
 
@@ -118,6 +121,14 @@ class Grammar:
         return form if len(left) == len(known) else alt(*left) if left else None
 
 
+def _can_be_called(name: str, labels: Labels) -> bool:
+    """Whether the parser finds this name in an action: not with a parenthesis in it, and not `none` or `n/a`."""
+    try:
+        return parse_turn(f"{labels.cue(labels.action, 1)} {name}[]", labels=labels).action.tool == name
+    except ParseError:
+        return False
+
+
 def _is_refused(tool: Tool, arguments: str, refused: Refused) -> bool:
     try:
         return refused(tool, tool.read(arguments))
@@ -131,7 +142,8 @@ def _thought(line: LineForm) -> Form:
     tag = "<|/｜A-Za-z\n"
     before = many(alt(but("<\n", _COLONS), seq("<", but(tag, _COLONS))))
     behind = many(alt(but("<[\n"), seq("<", but(tag, "["))))
-    each = Rule("line", line(seq(before, optional(seq(any_of(_COLONS), behind))), without="<"))
+    rest = Rule("rest", seq(before, optional(seq(any_of(_COLONS), behind))))
+    each = Rule("line", line(rest, without="<"))
     inside = many(alt(but("<"), seq(some("<"), but("</"))))
     think = Rule("think", seq("<think>", inside, "</think>"))
     return seq(optional(think), each, many(seq("\n", each)))

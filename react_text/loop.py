@@ -201,8 +201,8 @@ class Run:
         return step
 
     def _lossy(self, asked: Asked, text: str) -> bool:
-        """Whether a turn, as the transcript keeps it, would be read differently from what the model wrote: reasoning and
-        invented observations are not kept."""
+        """Whether a turn, as the transcript keeps it, would be read as another one than what the model wrote: reasoning
+        and invented observations are not kept."""
         kept = behind_cue(text, self.labels)
         return kept != asked.text and self._reading(asked) != self._reading(replace(asked, text=kept))
 

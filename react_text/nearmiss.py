@@ -87,9 +87,7 @@ def bare_call(text: str, end: int, label: re.Pattern[str]) -> tuple[int, str] | 
     return last.start(), action(last[1], text[last.end() + 1 : closing])
 
 
-def misplaced_call(
-    text: str, end: int, action_label: str, observation_label: str
-) -> tuple[str, int, int, str] | None:
+def misplaced_call(text: str, end: int, action_label: str, observation_label: str) -> tuple[str, int, int, str] | None:
     """The first `Action: tool[arguments]` in the middle of a line: (kind, start, end, the action), or None.
 
     The kind is `invented` when an observation follows on the same line, otherwise `inline`. An invented one is
@@ -143,7 +141,9 @@ def _json_action(text: str, start: int, end: int) -> str | None:
     if not value:
         return None
     name = next((value[key] for key in ("action", "tool", "name") if key in value), None)
-    given = next((value[key] for key in ("action_input", "input", "arguments", "args", "parameters") if key in value), "")
+    given = next(
+        (value[key] for key in ("action_input", "input", "arguments", "args", "parameters") if key in value), ""
+    )
     if not isinstance(name, str) or not re.fullmatch(_NAME, name):
         return None
     return action(name, given if isinstance(given, str) else json.dumps(given, ensure_ascii=False))

@@ -23,8 +23,8 @@ _SPECIAL_TOKEN = re.compile(r"<\|[^|<>\n]{1,64}\|>")
 
 
 class Observer:
-    """Words what a run tells its model. `folder` may hold an `observe.j2` that overrides single macros. Results that are
-    `recorded` have been shortened or guarded before."""
+    """Words what a run tells its model. `folder` may hold an `observe.j2` that overrides single macros. Results that
+    are `recorded` have been shortened or guarded before."""
 
     def __init__(
         self, tools: Toolbox, settings: Settings, folder: Path | None = None, *, recorded: bool = False
@@ -34,9 +34,10 @@ class Observer:
         self.recorded = recorded
         self._tools = tools
         self._values = {"tools": tools.usages(), "labels": settings.labels, "limits": settings.limits}
+        self._path = folder / _FILE if folder and folder != BUILT_IN else None
         self._own: list[Any] = []
-        if folder and folder != BUILT_IN and (folder / _FILE).is_file():
-            self._own.append(_module(environment(folder), self._values, folder / _FILE))
+        if folder and self._path and self._path.is_file():
+            self._own.append(_module(environment(folder), self._values, self._path))
 
     @cached_property
     def _modules(self) -> list[Any]:
@@ -73,8 +74,12 @@ class Observer:
         return self._tools.resolve(correction.partition("[")[0].strip()) is not None
 
     def _say(self, name: str, fields: dict[str, Any]) -> str:
-        macro = next(getattr(module, name) for module in self._modules if hasattr(module, name))
-        return sendable(str(macro(fields)))
+        module = next(module for module in self._modules if hasattr(module, name))
+        try:
+            return sendable(str(getattr(module, name)(fields)))
+        except (jinja2.TemplateError, TypeError, ValueError, ArithmeticError) as error:
+            path = self._path if module in self._own else BUILT_IN / _FILE
+            raise AuthorError(f"template: macro {name}: {error}", path=path) from None
 
 
 def frame(observation: str, cue: str) -> str:

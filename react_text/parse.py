@@ -27,7 +27,8 @@ _THINK = re.compile(r"<think>|</think>", re.I)
 _FENCE = r"^[ \t]*(?:```+|~~~+)[ \t]*(?:[\w+-]+[ \t]*)?\r?$"
 # What chat models say when their turn is over; raw endpoints often return it as text.
 _END_OF_TURN = (
-    r"<\|(?:im_end|eot_id|eom_id|end|endoftext|end_of_text|end_of_turn)\|>|</s>|<end_of_turn>|<eos>|<｜end▁of▁sentence｜>"
+    r"<\|(?:im_end|eot_id|eom_id|end|endoftext|end_of_text|end_of_turn)\|>"
+    r"|</s>|<end_of_turn>|<eos>|<｜end▁of▁sentence｜>"
 )
 _OVER = re.compile(_END_OF_TURN, re.I)
 _SPECIAL_TOKEN = re.compile(r"<\|[^|<>\n]{1,64}\|>")
@@ -40,7 +41,9 @@ _NONE = re.compile(
 _BLANK_OR_MARK = re.compile(r"[\s*`]*")
 _MARKS = " \t\r*_`"
 _LONGEST_NAME = 80
-_EXECUTABLE = frozenset(["parentheses", "action_input", "bracketed_name", "json", "inline", "answer_label", "bare_call"])
+_EXECUTABLE = frozenset(
+    ["parentheses", "action_input", "bracketed_name", "json", "inline", "answer_label", "bare_call"]
+)
 
 
 @dataclass(frozen=True)
@@ -71,9 +74,7 @@ class Turn:
     thought_span: Span = (0, 0)
 
 
-def parse_turn(
-    text: str, *, labels: Labels = PLAIN, truncated: bool = False, lenient: Collection[str] = ()
-) -> Turn:
+def parse_turn(text: str, *, labels: Labels = PLAIN, truncated: bool = False, lenient: Collection[str] = ()) -> Turn:
     """Read one turn.
 
     `truncated` says that the server stopped at max_tokens, so that an open bracket is explained to the model as
@@ -320,7 +321,9 @@ class _Reader:
             miss = near_miss(self.visible, attempt, self.end, self.label)
             kind, correction = miss or ("not_a_call", "")
             return ParseError(kind, text=text, correction=correction, start=self.visible.rfind("\n", 0, attempt) + 1)
-        misplaced = self._mentions("[") and misplaced_call(self.visible, self.end, self.labels.action, self.labels.observation)
+        misplaced = self._mentions("[") and misplaced_call(
+            self.visible, self.end, self.labels.action, self.labels.observation
+        )
         if misplaced:
             return self._misplaced(misplaced)
         for kind, sign, find in (("answer_label", "answer", answer_line), ("bare_call", "[", bare_call)):
@@ -330,7 +333,6 @@ class _Reader:
         if truncated:
             return ParseError("truncated", text=text, tool="", why="length", label="")
         return ParseError("no_action", text=text)
-
 
     def _misplaced(self, found: tuple[str, int, int, str]) -> ParseError:
         kind, start, end, correction = found

@@ -42,7 +42,7 @@ class Prompt:
 
     template: jinja2.Template
     trees: tuple[tuple[str, nodes.Template], ...] = ()
-    settings: Settings = Settings()
+    settings: Settings = field(default_factory=Settings)
     path: Path | None = None
     question: str | None = None
     tools: tuple[Path, ...] = ()

@@ -92,11 +92,12 @@ class TraceItem(pytest.Item):
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         from .diff import report
         from .errors import AuthorError
+        from .files import from_here
 
         if isinstance(excinfo.value, TraceChanged):
             return "\n".join(report(excinfo.value.outcome, whole=True))
         if isinstance(excinfo.value, AuthorError):
-            return str(excinfo.value)
+            return from_here(str(excinfo.value))
         return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, int | None, str]:

@@ -34,7 +34,7 @@ _KEY_SHAPES = {
 }
 _SECRET_NAME = re.compile(r"(?:^|_)(?:API_?KEY|KEY|TOKEN|SECRETS?|PASSWORD|PASSWD|CREDENTIALS?)(?:_|$)", re.I)
 _SHORTEST_SECRET = 8
-_OF_THE_RUN = ("answer", "outcomes")
+_OF_THE_RUN = ("answer", "completions", "outcomes")
 
 
 def redaction_rules(given: Any) -> dict[str, re.Pattern[str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from .labels import Labels
@@ -34,7 +34,7 @@ class Step:
     completion: str = ""
     finish: str = "stop"
     lossy: bool = False
-    usage: Usage = Usage()
+    usage: Usage = field(default_factory=Usage)
     model_seconds: float = 0.0
     tool_seconds: float = 0.0
 

@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Callable
 from functools import lru_cache
+from itertools import pairwise
 from itertools import accumulate
 from typing import Any
 
@@ -55,12 +56,12 @@ def closing_bracket(
 
 
 def top_level_parts(text: str) -> list[str]:
-    """`text` split at the commas outside strings and brackets; at all commas outside strings when these do not balance."""
+    """`text` split at the commas outside strings and brackets; at all outside strings when brackets do not balance."""
     commas, balanced = _commas(text, nested=True)
     if not balanced:
         commas, _ = _commas(text, nested=False)
     edges = [-1, *commas, len(text)]
-    return [text[a + 1 : b] for a, b in zip(edges, edges[1:], strict=False)]
+    return [text[a + 1 : b] for a, b in pairwise(edges)]
 
 
 def unquoted(text: str) -> tuple[str, bool]:
@@ -98,10 +99,8 @@ def read_json(text: str) -> Any:
     return json.loads(text)
 
 
-# A string that is never closed reaches to the end: tried anew at each of its escaped quotes, it would take quadratic time.
-_PYTHON_LITERAL = re.compile(
-    r"\"(?:[^\"\\]|\\.)*(?:\"|\Z)|'((?:[^'\\]|\\.)*)(?:'|\Z)|\b(True|False|None)\b", re.S
-)
+# A string that is never closed reaches to the end: tried anew at each escaped quote, it would take quadratic time.
+_PYTHON_LITERAL = re.compile(r"\"(?:[^\"\\]|\\.)*(?:\"|\Z)|'((?:[^'\\]|\\.)*)(?:'|\Z)|\b(True|False|None)\b", re.S)
 
 
 def _python_as_json(text: str) -> str:
@@ -178,4 +177,3 @@ def _commas(text: str, nested: bool) -> tuple[list[int], bool]:
             if depth < 0:
                 return found, False
     return found, depth == 0
-

@@ -61,7 +61,7 @@ class Settings:
     labels: Labels = PLAIN
     allow: tuple[str, ...] | None = None
     limits: Limits = Limits()
-    options: Options = Options()
+    options: Options = field(default_factory=Options)
     prices: Mapping[str, float] = field(default_factory=dict)
     faults: Mapping[str, str] = field(default_factory=dict)
     repeats: Repeats = Repeats()

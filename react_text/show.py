@@ -23,16 +23,12 @@ def transcript(trace: Trace, step: int | None = None, *, colour: bool = False) -
     shown = [printable(trace.task)] if step is None else []
     for number in range(1, len(trace.steps) + 1) if step is None else [step]:
         lines = step_of(trace, number)
-        text, outcome = trace.steps[number - 1].text, trace.steps[number - 1].outcome
+        text = trace.steps[number - 1].text
         turn, observation = printable(text), printable(lines[len(text) + 1 :])
         if colour:
             turn = _with_labels(turn, trace.labels)
-            label = trace.labels.cue(trace.labels.observation, number) if trace.labels != ARROW else ""
-            refused = outcome not in ("", "empty")
-            result = observation.removeprefix(label).removesuffix("\n")
-            shown_result = styled(result, "error" if refused else "observation") + "\n"
-            observation = styled(label, "label") + shown_result if observation else ""
-        shown.append(f"{turn}\n{observation}")
+            observation = _coloured(observation, trace, number)
+        shown += [turn, lines[len(text) : len(text) + 1], observation]
     return "".join(shown)
 
 
@@ -76,7 +72,7 @@ def _past_run(path: str | Path, prompt: Prompt | None) -> Run:
     there would run a tool. Raises AuthorError."""
     resumption = Resumption(path, step=1)
     if prompt is not None:
-        resumption.case.prompt = prompt
+        resumption.case.prompt = prompt  # in place of the one that it would load
     elif not resumption.trace.meta.get("prompt"):
         raise AuthorError("it names no prompt to put before it: add `prompt: FILE`, or give one", path=path)
     trace, agent = resumption.trace, resumption.agent(ScriptedModel(()))
@@ -89,6 +85,15 @@ def _past_run(path: str | Path, prompt: Prompt | None) -> Run:
 def with_marks(text: str) -> str:
     """A text as it can be looked at: blanks and tabs at the ends of lines are marked, and where the text ends."""
     return "\n".join(map(visible, text.split("\n"))) + "␄\n"
+
+
+def _coloured(observation: str, trace: Trace, number: int) -> str:
+    label = trace.labels.cue(trace.labels.observation, number) if trace.labels != ARROW else ""
+    result = observation.removeprefix(label).removesuffix("\n")
+    refused = trace.steps[number - 1].outcome not in ("", "empty")
+    end = "\n" if observation.endswith("\n") else ""
+    shown = styled(result, "error" if refused else "observation") if result else ""
+    return (styled(label, "label") if label and observation else "") + shown + end
 
 
 def _with_labels(turn: str, labels: Labels) -> str:

@@ -22,4 +22,4 @@ def mcnemar(fixed: int, broken: int) -> float:
     change either way is as likely."""
     changed = fixed + broken
     tail = sum(math.comb(changed, k) for k in range(min(fixed, broken) + 1))
-    return min(1.0, 2 * tail / 2**changed)
+    return min(1.0, 2 * tail / (1 << changed))

@@ -16,9 +16,9 @@ from types import ModuleType
 from typing import Any, overload
 
 from .arguments import Parameter, read_arguments
-from .errors import AuthorError, ParseError, did_you_mean
+from .errors import AuthorError, did_you_mean
 from .nearmiss import FINISH
-from .parse import parse_turn, same_name
+from .parse import same_name
 
 Function = Callable[..., Any]
 ToolSource = Function | str | Path | Mapping[str, Function] | Iterable["ToolSource"]
@@ -105,8 +105,6 @@ class Toolbox(Mapping[str, Tool]):
         for each in tools:
             if not each.name.strip() or any(c in each.name for c in "[]［］【】\n"):
                 raise AuthorError(f"a tool cannot be called {each.name!r}: a name is one line without brackets")
-            if not _readable(each.name):
-                raise AuthorError(f"a tool cannot be called {each.name!r}: in an action this is not read as a name")
             other = self._same.get(same_name(each.name))
             if other == FINISH:
                 raise AuthorError(f"a tool cannot be called {each.name!r}: finish[answer] ends the run")
@@ -235,14 +233,6 @@ def _public_tools(module: ModuleType, path: str | Path) -> Iterator[Tool]:
             yield make_tool(value)
     if not found:
         raise AuthorError("this module offers no tools: it has no public function", path=path)
-
-
-def _readable(name: str) -> bool:
-    """Whether the parser finds this name in an action: not with a parenthesis in it, and not for `none` or `n/a`."""
-    try:
-        return parse_turn(f"Action: {name}[]").action.tool == name
-    except ParseError:
-        return False
 
 
 def _place(function: Function) -> dict[str, Any]:

@@ -165,7 +165,7 @@ class Gbnf:
         return self.source[self.position : self.position + 1]
 
     def _skip(self, lines: bool) -> None:
-        blank = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*" if lines else r"[ \t]*")
+        blank = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*" if lines else r"[ \t]*(?:#[^\n]*)?")
         self.position = blank.match(self.source, self.position).end()  # type: ignore[union-attr]
 
     def _error(self, message: str) -> GbnfError:
@@ -196,13 +196,14 @@ class Gbnf:
             if node.kind == "repeat" and node.value[2] is None and self._nullable(node.value[0]):
                 raise GbnfError(f"a repeat of what may be empty: {node.value[0]}")
 
-    def _nullable(self, node: Node) -> bool:
+    def _nullable(self, node: Node, above: tuple[str, ...] = ()) -> bool:
         if node.kind == "ref":
-            return self._nullable(self.rules[node.value])
+            name = node.value
+            return name not in above and self._nullable(self.rules[name], (*above, name))
         if node.kind == "repeat":
-            return node.value[1] == 0 or self._nullable(node.value[0])
+            return node.value[1] == 0 or self._nullable(node.value[0], above)
         if node.kind in ("seq", "alt"):
-            return (all if node.kind == "seq" else any)(map(self._nullable, node.value))
+            return (all if node.kind == "seq" else any)(self._nullable(part, above) for part in node.value)
         return node.kind == "text" and not node.value
 
     def _begins(self, node: Node, seen: set[str]) -> set[str]:

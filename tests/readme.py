@@ -9,28 +9,31 @@ import contextlib
 import io
 import os
 import re
-import shlex
 import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
+from react_text.lint import RULES
+
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
 
 # The order in which data flows: a module imports only from those before it.
 MODULES = (  # noqa: SIM905
-    "version errors files frontmatter labels scan nearmiss parse output arguments tools models.base "
+    "version errors files frontmatter labels numbers examples scan nearmiss parse output arguments tools models.base "
     "models.special models.chat_template settings templates prompt observe layout trace models.wire "
     "models.connection models.fit models.received models.endpoint models.http models.openai models.llamacpp "
     "models.vllm models.ollama models.tgi models.sglang models.lmstudio models.koboldcpp models.tabbyapi "
     "models.textgen models.openrouter models.chat models.detect models.watchdog models.local models.scripted "
     "models.human models ask gateway recorded log result recover loop agent stats matching evaluate project "
-    "doctor display redact offline match golden diff review unused fmt fill resume show author scaffold formats "
+    "doctor display redact offline match golden diff review unused fmt "
+    "lint.words lint.caveats lint.references lint.views lint.context lint.files lint.turns lint.facts lint.fewshots "
+    "lint.prompts lint.rules lint fill resume show author scaffold formats "
     "formats.langchain formats.react2022 formats.chat formats.finetune formats.markdown live pytest_plugin "
     "commands.common commands.run commands.init commands.author commands.show commands.convert commands.doctor "
-    "commands.golden commands.evaluate commands.live commands cli"
+    "commands.golden commands.lint commands.evaluate commands.live commands cli"
 ).split()
 
 
@@ -50,30 +53,29 @@ def module_table() -> str:
     return "\n".join(["| module | from -> to |", "|---|---|", *rows]) + "\n"
 
 
+def rule_table() -> str:
+    rows = [f"| `{rule.code}` | {rule.severity} | {rule.title} |" for rule in RULES]
+    return "\n".join(["| code | weight | what is wrong |", "|---|---|---|", *rows]) + "\n"
+
+
 def console(block: str) -> str:
-    """A block of `$ ` lines with what a terminal shows for them, run in order in a copy of the project."""
+    """A block of commands behind `$ ` with what a terminal shows for them, run in order in a copy of the project."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for part in ("prompts", "tools", "traces"):
             shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__", "*.new"))
         shutil.copy(ROOT / "setup.cfg", folder)
-        lines = [line.removeprefix("$ ") for line in block.split("\n") if line.startswith("$ ")]
-        return "".join(f"$ {line}\n{command_output(line, folder)}" for line in lines)
+        commands = re.findall(r"^\$ (.*(?:\n> .*)*)", block, re.M)
+        return "".join(f"$ {command}\n{command_output(command, folder)}" for command in commands)
 
 
-def command_output(line: str, folder: Path) -> str:
-    """What a terminal shows for a `react-text` command when no server is running; `sed -i s/OLD/NEW/ FILE` edits."""
-    arguments = shlex.split(line)
-    if arguments[:2] == ["sed", "-i"]:
-        _, old, new, _ = arguments[2].split("/")
-        file = folder / arguments[3]
-        file.write_text(file.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
-        return ""
-    assert arguments[0] == "react-text"
+def command_output(command: str, folder: Path) -> str:
+    """What a terminal shows for a command, with `> ` before the lines that go on with it, when no server is running."""
     environment = {k: v for k, v in os.environ.items() if k not in ("REACT_TEXT_MODEL", "CI")}
     environment |= {"XDG_STATE_HOME": str(folder / "state"), "REACT_TEXT_PROBE": "off", "PYTHONPATH": str(ROOT)}
+    own = f'react-text() {{ "{sys.executable}" -u -m react_text "$@"; }}\n'
     done = subprocess.run(
-        [sys.executable, "-m", "react_text", *arguments[1:]],
+        ["bash", "-c", own + command.replace("\n> ", "\n")],
         cwd=folder,
         env=environment,
         stdout=subprocess.PIPE,
@@ -102,6 +104,7 @@ def written(text: str) -> str:
         lambda m: f"```python\n{m[1]}```\n\n```text\n{python_output(m[1]).rstrip()}\n```",
         text,
     )
+    text = re.sub(r"\| code \| weight \| what is wrong \|\n(?:\|.*\n)+", lambda m: rule_table(), text)
     return re.sub(r"\| module \| from -> to \|\n(?:\|.*\n)+", lambda m: module_table(), text)
 
 

@@ -191,6 +191,7 @@ SEVERAL = {
     "quotes protect commas": ('"x, y", 3', ["x, y", 3]),
     "brackets protect commas": ("f(x, y), 3", ["f(x, y)", 3]),
     "brackets that do not balance protect none": ("f(x, 3", ["f(x", 3]),
+    "nor does a closing bracket too many": ("x), 3", ["x)", 3]),
     "full-width commas": ("x，3", ["x", 3]),
     "a comma at the end": ("x, 3,", ["x", 3]),
     "an equals sign in a value": ("a=x=y, b=3", ["x=y", 3]),

@@ -28,11 +28,13 @@ NAMES = [
 class Llama:
     """A llama-server with a token for every character, and with `faults`."""
 
-    def __init__(self, *faults: str, size: int = 8192, template: str | None = TEMPLATE) -> None:
+    def __init__(
+        self, *faults: str, size: int = 8192, template: str | None = TEMPLATE, eos: str = "<|im_end|>"
+    ) -> None:
         self.faults = faults
         self.size = size
         self.known = ""
-        props = {"default_generation_settings": {"n_ctx": size}, "chat_template": template, "eos_token": EOS}
+        props = {"default_generation_settings": {"n_ctx": size}, "chat_template": template, "eos_token": eos}
         slots = [{"id": 0, "is_processing": "busy" in faults}]
         pages = {"/props": reply(props), "/slots": reply(slots)}
         if "no slots" in faults:
@@ -148,6 +150,11 @@ def test_a_small_context_is_a_warning() -> None:
 def test_chat_templates(template: str | None, verdict: str, found: str) -> None:
     check = diagnose(Llama(template=template))["chat template"]
     assert check.verdict == verdict and found in check.found
+
+
+def test_an_end_token_of_a_shape_that_is_not_known_is_a_failure() -> None:
+    check = diagnose(Llama(eos="(the end)"))["special tokens"]
+    assert check.verdict == "fail" and "its shape is not known" in check.found
 
 
 def test_without_slots_the_next_request_shows_whether_the_server_is_free() -> None:

@@ -7,9 +7,12 @@ from pathlib import Path
 import pytest
 
 from react_text import Agent, AuthorError, Prompt, ScriptedModel
+from react_text.evaluate import evaluate, load_tasks
 from react_text.examples import choose, question_of, same_question
 from react_text.labels import NUMBERED, PLAIN, Labels
+from react_text.models import as_model
 
+from .harbour import Writer
 from .project import Project
 
 QUESTIONS = {
@@ -105,6 +108,15 @@ def test_a_run_is_shown_the_same_choice(project: Project) -> None:
 def test_examples_given_to_an_agent_are_taken_as_they_are(project: Project) -> None:
     agent = Agent(project.folder / "p.j2", model=ScriptedModel([]), examples=[project.folder / "few/flag.trace"])
     assert QUESTIONS["flag"] in agent.steps().prompt.head
+
+
+@pytest.mark.parametrize(("limit", "expected"), [(None, 2), (1, 1), (5, 2), (0, 0)])
+def test_an_evaluation_can_show_fewer(project: Project, limit: int | None, expected: int) -> None:
+    project.write("d.yaml", 'prompt: p.j2\ntasks: [{id: a, question: "How deep is berth B2?", answer: x}]\n')
+    writer = Writer(" x\nAction: finish[y]")
+    evaluate(load_tasks(project.folder / "d.yaml"), as_model(writer), examples=limit)
+    assert sum(text in writer.prompts[0] for text in QUESTIONS.values()) == expected
+    assert (QUESTIONS["depth"] in writer.prompts[0]) == (expected > 0)
 
 
 @pytest.mark.parametrize(

@@ -74,11 +74,17 @@ BODIES = {
         f"Thought: I read.\nAction: label[7]\n{END}",
         f"Thought: I read.\nAction: label[7]\nObservation: (no output)\n{END}",
     ),
+    "an answer without an answer": (
+        "Action: finish[]\n",
+        "Action: finish[]\n"
+        "Observation: Error: the answer is missing. Give the answer inside the brackets of finish[...].\n",
+    ),
     "the same call twice": (
         f"{CRATES}{CRATES}{END}",
         f"{COUNTED}{CRATES}"
         "Observation: Error: crates was already called with these arguments in step 1 and was not run again. "
-        "Its result is above.\nUse another tool (weigh, fetch, label, ship), other arguments, or finish with what is known.\n"
+        "Its result is above.\n"
+        "Use another tool (weigh, fetch, label, ship), other arguments, or finish with what is known.\n"
         f"{END}",
     ),
     "nothing at all": (COUNTED + END, COUNTED + END),
@@ -104,6 +110,31 @@ def test_a_filled_trace_replays_as_a_golden(project: Project, name: str) -> None
     project.run("fill traces/a.trace")
     done = project.run("test traces")
     assert (done.code, done.out) == (0, "1 as recorded\n")
+
+
+@pytest.mark.parametrize(
+    ("labels", "turns", "filled"),
+    [
+        (
+            "numbered",
+            "Thought 1: I count.\nAction 1: crates[3]\nAction 2: crates[4]\nThought 3: 41.\nAction 3: finish[41]\n",
+            "Thought 1: I count.\nAction 1: crates[3]\nObservation 1: 41 crates in hall 3\nAction 2: crates[4]\n"
+            "Observation 2: 17 crates in hall 4\nThought 3: 41.\nAction 3: finish[41]\n",
+        ),
+        (
+            "{thought: 思考, action: 行动, observation: 观察}",
+            "思考: 数.\n行动: crates[3]\n思考: 41.\n行动: finish[41]\n",
+            "思考: 数.\n行动: crates[3]\n观察: 41 crates in hall 3\n思考: 41.\n行动: finish[41]\n",
+        ),
+    ],
+    ids=["numbered", "own words"],
+)
+def test_other_labels(project: Project, labels: str, turns: str, filled: str) -> None:
+    project.edit("prompts/depot.j2", "tools:", f"labels: {labels}\ntools:")
+    written(project, turns, HEAD.replace("format: 1\n", f"format: 1\nlabels: {labels}\n"))
+    assert project.run("fill traces/a.trace").code == 0
+    assert body_of(project) == filled
+    assert project.run("test traces").out == "1 as recorded\n"
 
 
 def test_lines_that_look_like_labels_get_a_span(project: Project) -> None:

@@ -433,6 +433,14 @@ def test_a_mistake_in_tools_or_templates_is_an_error_of_their_file(project: Proj
         Case(project.folder / "traces" / "run.trace").replay()
 
 
+def test_a_template_that_fails_at_work_is_an_error_of_its_file(project: Project) -> None:
+    project.record("traces/run.trace", [" x\nAction: crate[3]", *TURNS])
+    project.write("prompts/observe.j2", "{%- macro unknown_tool(e) -%}{{ e.tool.name.first }}{%- endmacro -%}")
+    ran = project.run("test")
+    assert ran.code == 2
+    assert ran.err == "prompts/observe.j2: template: macro unknown_tool: 'str object' has no attribute 'name'\n"
+
+
 def test_prompts_and_tools_are_loaded_once(project: Project) -> None:
     count = (
         "\nimport pathlib\n\nwith pathlib.Path(__file__).with_suffix('.log').open('a') as _log:\n    _log.write('x')\n"

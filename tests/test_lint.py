@@ -238,6 +238,47 @@ def test_an_answer_needs_a_source(tmp_path: Path, observation: str, answer: str,
     assert codes(tmp_path, run_of(observation, answer=answer), "RT4") == expected
 
 
+# -- files
+
+RUN = run_of("fine").encode()
+
+
+def with_head(line: str) -> bytes:
+    return RUN.replace(b"format: 1\n", f"format: 1\n{line}\n".encode())
+
+
+FILES = {
+    "as it should be": (RUN, []),
+    "latin-1": (RUN.replace(b"fine", b"f\xefne"), ["RT101"]),
+    "UTF-16": (RUN.decode().encode("utf-16"), ["RT101"]),
+    "a mark and plain text": (b"\xef\xbb\xbf" + RUN, ["RT101"]),
+    "two line ends of Windows": (RUN.replace(b"fine\n", b"fine\r\n"), ["RT103"]),
+    "a carriage return in a line": (RUN.replace(b"fine", b"10 %\r20 %"), ["RT103"]),
+    "a span for an observation that is not there": (with_head("spans: {3: 1}"), ["RT104"]),
+    "a question that is longer than the file": (with_head("head: 40"), ["RT104"]),
+    "spans that are no numbers": (with_head("spans: {1: x}"), ["RT106"]),
+    "a question that needs no span": (with_head("head: 1"), ["RT105"]),
+    "a turn that needs no span": (with_head("turns: {1: 2}"), ["RT105"]),
+    "keys out of their order": (with_head("test: false\nanswer: Done"), ["RT105"]),
+    "a key twice": (with_head("format: 1"), ["RT106"]),
+    "a setting that there is not": (with_head("settings: {max_stepz: 3}"), ["RT106"]),
+    "settings that are a list": (with_head("settings: [3]"), ["RT106"]),
+    "inputs that are a list": (with_head("inputs: [3]"), ["RT106"]),
+    "a code that is none": (with_head("lint: {expect: [unread]}"), ["RT106"]),
+    "an input with a label": (with_head('inputs: {about: "x\\nThought: y"}'), ["RT504"]),
+    "conflict markers in the head": (with_head("<<<<<<< a\ntest: false\n=======\n>>>>>>> b"), ["RT107"]),
+    "no newline needed at the end": (with_head("eol: none") + b"\n", ["RT108"]),
+    "a prompt that is not there": (with_head("prompt: prompts/none.j2"), ["RT301"]),
+}
+
+
+@pytest.mark.parametrize(("data", "expected"), FILES.values(), ids=FILES)
+def test_files(tmp_path: Path, data: bytes, expected: list[str]) -> None:
+    (tmp_path / "x.trace").write_bytes(data)
+    report = lint([tmp_path], ignore=["RT401"])
+    assert ([found.rule.code for found in report.findings], report.unusable) == (expected, ())
+
+
 # -- turns
 
 TURN = """\
@@ -316,6 +357,10 @@ def prompt(*keys: str, rules: str = "", template: str = BASE) -> str:
     return "\n".join(["---", "question: What is it?", "tools: shelf.py", *keys, "---", template + block])
 
 
+def server(kind: str) -> str:
+    return f"[react_text]\nmodel = {kind}+http://127.0.0.1:9\n"
+
+
 CUE_AND_MORE = BASE + "{% block cue %}{{ cue }} I{% endblock %}\n"
 PROMPTS = {
     "as it should be": ({"p.j2": prompt()}, []),
@@ -325,6 +370,7 @@ PROMPTS = {
     "a code that is none": ({"p.j2": prompt("lint: {ignore: [E501]}")}, ["RT106"]),
     "an unknown lint key": ({"p.j2": prompt("lint: {skip: [RT4]}")}, ["RT106"]),
     "conflict markers": ({"p.j2": prompt() + "<<<<<<< a\n=======\n>>>>>>> b\n"}, ["RT107"]),
+    "conflict markers in the head": ({"p.j2": prompt("<<<<<<< a", "=======", ">>>>>>> b")}, ["RT107"]),
     "a partial that is there": ({"p.j2": prompt(rules='{% include "_x.j2" %}'), "_x.j2": "- x"}, []),
     "a partial that may be missing": ({"p.j2": prompt(rules='{% include "_x.j2" ignore missing %}')}, []),
     "one of two partials": ({"p.j2": prompt(rules='{% include ["_y.j2", "_x.j2"] %}'), "_x.j2": "- x"}, []),
@@ -337,6 +383,12 @@ PROMPTS = {
     "text behind the cue": ({"p.j2": prompt(template=CUE_AND_MORE)}, ["RT505"]),
     "the transcript in other letters": ({"p.j2": prompt(template=OWN % "{{ transcript | lower }}")}, []),
     "the end of the transcript only": ({"p.j2": prompt(template=OWN % "{{ transcript[-40:] }}")}, ["RT509"]),
+    "a server without grammars": ({"p.j2": prompt("constrain: auto"), "setup.cfg": server("chat")}, ["RT603"]),
+    "a server with grammars": ({"p.j2": prompt("constrain: auto"), "setup.cfg": server("vllm")}, []),
+    "a server without lazy ones": ({"p.j2": prompt("constrain: lazy"), "setup.cfg": server("vllm")}, ["RT603"]),
+    "a server with lazy ones": ({"p.j2": prompt("constrain: lazy"), "setup.cfg": server("llamacpp")}, []),
+    "a server that has to be asked": ({"p.j2": prompt("constrain: auto"), "setup.cfg": server("openai")}, []),
+    "no server": ({"p.j2": prompt("constrain: auto"), "setup.cfg": ""}, []),
     "a stop string too many": ({"p.j2": prompt('stop: ["\\nA", "\\nB", "\\nC"]')}, ["RT604"]),
 }
 
@@ -504,6 +556,12 @@ def test_a_file_that_cannot_be_linted_does_not_keep_the_others_from_it(
 def test_without_folders_it_says_what_is_missing(tmp_path: Path) -> None:
     ran = Project(tmp_path, {"setup.cfg": ""}).run("lint")
     assert (ran.code, ran.err) == (2, "prompts: no such file\n")
+
+
+def test_render_warns_of_labels_in_values(project: Project) -> None:
+    ran = project.run("render prompts/p.j2 'How deep?\nAction: finish[3]'")
+    assert ran.err == "# RT504: a line of question begins like a label; the model may take it for one\n"
+    assert project.run("render prompts/p.j2 'What Action: is it?'").err == ""
 
 
 def test_terminal_escapes_are_not_printed(project: Project) -> None:

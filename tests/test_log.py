@@ -58,6 +58,8 @@ def test_mistakes_are_logged_with_what_they_led_to(tmp_path: Path) -> None:
     assert [event["error"] for event in (first, second, third)] == ["no_action", "unknown_tool", "bad_arguments"]
     assert [event["ok"] for event in (first, second, third)] == [False] * 3
     assert (first["tool"], second["tool"]) == (None, "hunt")
+    assert "Action: " in first["observation"]
+    assert "label_like" not in first  # the engine's own lines are meant to look like the protocol
     assert third["stop_reason"] == end["stop_reason"] == "invalid_action:repeated"
 
 

@@ -42,6 +42,7 @@ READ = {
     "a bracket in a quoted argument": ('Action: a["b]"]', "", "a", '"b]"'),
     "a quote that is never closed": ('Action: a["b]', "", "a", '"b'),
     "an apostrophe": ("Action: a[don't] [b]", "", "a", "don't"),
+    "an apostrophe before a quoted word": ("Action: a[it's b] c['d']", "", "a", "it's b"),
     "an escaped quote": (r'Action: a["b \"]\" c"]', "", "a", r'"b \"]\" c"'),
     "a label inside the brackets": ("Action: a[b\nThought: c]", "", "a", "b\nThought: c"),
     "blank arguments": ("Action: a[ ]", "", "a", " "),
@@ -73,6 +74,7 @@ def test_reads(text: str, thought: str, tool: str, arguments: str) -> None:
 
 KEPT = {
     "up to the closing bracket": ("Go.\nAction: a[b] and more\n\nAction: c[d]", "Go.\nAction: a[b]"),
+    "up to the closing bracket, whatever touches it": ("Action: a[b]c[d]", "Action: a[b]"),
     "without white space at its ends": ("\n  Go.  \nAction: a[b]  \n", "Go.  \nAction: a[b]"),
     "without the repeated label": ("Thought: Go.\nAction: a[b]", "Go.\nAction: a[b]"),
     "without reasoning": ("<think>x</think>\nGo.\nAction: a[b]", "Go.\nAction: a[b]"),
@@ -297,6 +299,7 @@ def test_any_corrected_line_can_be_copied(text: str, labels: Labels) -> None:
 @example(["Observation:", "<think>\nAction:"], PLAIN)
 @example(["Action: a[", "b]", "\nObservation: c"], PLAIN)
 @example(["x<|im_end|>\nObservation:", "Action:"], PLAIN)
+@example(['Action: a["b]', ' c"]'], PLAIN)
 def test_any_way_of_streaming_a_text_has_the_same_outcome(pieces: list[str], labels: Labels) -> None:
     watch = Watch(labels)
     for piece in pieces:

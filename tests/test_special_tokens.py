@@ -22,10 +22,10 @@ from .fakes import Answer, FakeServer, Request, chunk, error, native, native_end
 
 TOKENS = """
     <|im_end|> <|im_start|> <|eot_id|> <|start_header_id|> <|begin_of_text|> <|endoftext|> <|end|> <|return|>
-    <|reserved_special_token_0|> <|START_OF_TURN_TOKEN|> <｜User｜> <｜end▁of▁sentence｜> <s> </s> <bos> <eos> <pad>
-    <unk> <mask> <|turn> <turn|> <sop> <start_of_turn> <end_of_turn> <start_of_image> <unused12> <reserved_106>
-    <SPECIAL_10> <extra_id_0> <BOS_TOKEN>
-    <fim_prefix> <seed:eos> <image_soft_token> <issue_start> [INST] [/INST] [SYSTEM_PROMPT] [AVAILABLE_TOOLS] [TOOL_RESULTS] [gMASK] [EOT] [|assistant|]
+    <|reserved_special_token_0|> <|START_OF_TURN_TOKEN|> <｜User｜> <｜end▁of▁sentence｜> <s> </s> <bos> <eos>
+    <pad> <unk> <mask> <|turn> <turn|> <sop> <start_of_turn> <end_of_turn> <start_of_image> <unused12>
+    <reserved_106> <SPECIAL_10> <extra_id_0> <BOS_TOKEN> <fim_prefix> <seed:eos> <image_soft_token>
+    <issue_start> [INST] [/INST] [SYSTEM_PROMPT] [AVAILABLE_TOOLS] [TOOL_RESULTS] [gMASK] [EOT] [|assistant|]
     ]~b] [e~[
 """.split()  # noqa: SIM905
 TEXTS = """

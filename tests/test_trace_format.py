@@ -55,9 +55,12 @@ def turn(labels: Labels, number: int, thought: str, action: str | None) -> str:
 
 @st.composite
 def recordings(draw: st.DrawFn) -> tuple[str, list[tuple[str, str | None]], Labels]:
-    labels = draw(st.sampled_from(list(STYLES.values())))
+    labels = draw(st.sampled_from([*STYLES.values(), ARROW]))
     task = draw(st.just("") | texts.map(lambda text: f"Question: {text}\n"))
     count = draw(st.integers(0, 4))
+    if labels == ARROW:
+        observations = st.none() | texts.filter(lambda text: not text.startswith(">"))
+        return task, [(f">{draw(texts)}", draw(observations)) for _ in range(count)], labels
     turns = [
         (turn(labels, n, draw(texts), draw(st.none() | texts)), draw(st.none() | texts if n % 2 else texts))
         for n in range(1, count + 1)
@@ -216,6 +219,12 @@ def test_texts_that_cannot_stand_in_one_body_are_an_author_error() -> None:
         Trace.record("Room\n", [("> go", "> x")], ARROW)
     with pytest.raises(AuthorError, match="no newline at its end"):
         Trace.record("Q: x", [("Thought: a", None)])
+
+
+def test_arrows_are_for_traces_only() -> None:
+    """A run needs words that a parser can find."""
+    with pytest.raises(AuthorError, match="labels is plain, numbered or a mapping of words, not 'arrow'"):
+        Agent(None, [look], Recorder([]), labels="arrow")
 
 
 # -- the file

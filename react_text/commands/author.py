@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 def register(command: Register) -> None:
     """Declare the commands."""
     fmt = command("fmt", run_fmt, "write the front matter of traces in its usual form; the body is never touched")
-    fmt.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="traces, or folders of them")
+    text = "traces, or folders of them (traces/ when none is named)"
+    fmt.add_argument("paths", nargs="*", type=Path, default=[Path("traces")], metavar="PATH", help=text)
     fmt.add_argument("--check", action="store_true", help="change nothing; exit code 1 when something would be changed")
 
     fill = command("fill", run_fill, "run the tools that a trace calls and write the observations that are missing")
@@ -58,7 +59,7 @@ def register(command: Register) -> None:
 
 
 def run_fmt(arguments: argparse.Namespace) -> int:
-    """`react-text fmt PATH...`"""
+    """`react-text fmt [PATH...]`"""
     from ..fmt import formatted
     from ..trace import Trace
 
@@ -196,7 +197,7 @@ def _session(arguments: argparse.Namespace) -> Session:
     from ..agent import Agent
     from ..author import Session
     from ..display import Display
-    from ..models.human import Human, read_line
+    from ..models.human import Human
     from ..prompt import Prompt
     from ..resume import Resumption
 
@@ -216,10 +217,11 @@ def _session(arguments: argparse.Namespace) -> Session:
         agent = Agent(Prompt.load(arguments.prompt), model=Human(), **settings)
     else:
         raise AuthorError("author needs a PROMPT, or --from FILE")
+    terminal = _Terminal()
     session = Session(
         agent,
         Display(sys.stderr, agent.settings.labels, typed=sys.stdin.isatty()),
-        read_line,
+        terminal,
         propose=_proposer(arguments, agent),
         edit=_edited,
         lint=lambda trace: _findings(trace, agent),
@@ -227,7 +229,7 @@ def _session(arguments: argparse.Namespace) -> Session:
     )
     if sys.stdin.isatty():
         session.display.note("a turn ends with its action or an empty line; :help lists commands, Tab completes")
-        _complete_on_tab(session)
+        terminal.complete(session)
     return session
 
 
@@ -273,31 +275,45 @@ def _findings(trace: Trace, agent: Agent) -> list[str]:
     ]
 
 
-def _complete_on_tab(session: Session) -> None:
-    """Let the Tab key complete commands, the action's label and names of tools, and show the usage lines."""
-    try:
-        import readline
-    except ImportError:  # not everywhere
-        return
-    from ..author import completions, usage_lines
+class _Terminal:
+    """Reads lines, and completes them with the Tab key where Python has readline."""
 
-    def context() -> tuple[Toolbox, Labels, int]:
-        return session.run.gateway.allowed, session.labels, len(session.past) + 1
+    def __init__(self) -> None:
+        self.cue = ""
 
-    def complete(line: str, number: int) -> str | None:
-        found = completions(line, *context())
-        if not found and number == 0:
-            show(line, [], 0)
-        return found[number] if number < len(found) else None
+    def __call__(self, cue: str) -> str | None:
+        from ..models.human import read_line
 
-    def show(line: str, matches: Sequence[str], longest: int) -> None:
-        """List what can be meant below the line, and the line again below that."""
-        listed = matches if line.startswith(":") else usage_lines(readline.get_line_buffer(), *context())
-        sys.stdout.write("\n" + "\n".join(listed) + "\n" + readline.get_line_buffer())
-        sys.stdout.flush()
+        self.cue = cue
+        return read_line(cue)
 
-    readline.set_completer_delims("")
-    readline.set_completer(complete)
-    readline.set_completion_display_matches_hook(show)
-    libedit = "libedit" in (readline.__doc__ or "")
-    readline.parse_and_bind("bind ^I rl_complete" if libedit else "tab: complete")
+    def complete(self, session: Session) -> None:
+        """Complete commands, the label of an action and names of tools; list usage lines."""
+        try:
+            import readline
+        except ImportError:
+            return
+        from ..author import completions, usage_lines
+
+        def context() -> tuple[Toolbox, Labels, int]:
+            return session.run.gateway.allowed, session.labels, len(session.past) + 1
+
+        def completed(line: str, number: int) -> str | None:
+            found = completions(line, *context())
+            if not found and number == 0:
+                listed(line, [], 0)
+            return found[number] if number < len(found) else None
+
+        def listed(line: str, matches: Sequence[str], longest: int) -> None:
+            """What can be meant, below the line, and the line once more below that."""
+            line = readline.get_line_buffer()
+            lines = matches if line.startswith(":") else usage_lines(line, *context())
+            if lines:
+                sys.stdout.write("\n".join(["", *lines, self.cue + line]))
+                sys.stdout.flush()
+
+        readline.set_completer_delims("")
+        readline.set_completer(completed)
+        readline.set_completion_display_matches_hook(listed)
+        libedit = "libedit" in (readline.__doc__ or "")
+        readline.parse_and_bind("bind ^I rl_complete" if libedit else "tab: complete")

@@ -52,5 +52,3 @@ def run_evaluation(arguments: argparse.Namespace) -> int:
             f"{figures['generated_per_solved']} tokens generated, {figures['evaluated_per_solved']} evaluated"
         )
     return DONE if figures["solved"] == figures["tasks"] else NO_ANSWER
-
-

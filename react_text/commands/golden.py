@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import AuthorError
+from ..files import from_here
 from .common import AUTHOR, DONE, NO_ANSWER, Register, edit_file
 
 if TYPE_CHECKING:
@@ -249,7 +250,7 @@ def _summary(counts: Counter[str], categories: Counter[str]) -> str:
 
 def _complain(error: AuthorError) -> None:
     sys.stdout.flush()  # what came before it stands before it, wherever both go
-    print(error, file=sys.stderr)
+    print(from_here(str(error)), file=sys.stderr)
 
 
 def _note(text: str) -> None:

@@ -136,6 +136,7 @@ def run_live(arguments: argparse.Namespace) -> int:
 def _variants(arguments: argparse.Namespace) -> list[Variant]:
     from ..live import Variant
     from ..models import auto_model, open_model
+    from ..project import find_project
 
     pairs = [(name, getattr(arguments, name, None)) for name in ("models", "prompts")]
     for name, given in pairs:
@@ -143,7 +144,13 @@ def _variants(arguments: argparse.Namespace) -> list[Variant]:
             raise AuthorError("--models and --prompts each compare two, A,B; --models replaces --model and --prompts")
     if getattr(arguments, "models", None):
         return [Variant(spec, open_model(spec)) for spec in arguments.models.split(",")]
-    model = open_model(arguments.model) if arguments.model else auto_model(None)[0]
+    project = find_project(arguments.paths[0] if arguments.paths else Path("traces"))
+    if arguments.model:
+        model = open_model(arguments.model, timeout=project.timeout)
+    else:
+        model, notice = auto_model(None, project.model, project.timeout)
+        if notice:
+            print(f"# {notice}", file=sys.stderr)
     if getattr(arguments, "prompts", None):
         return [Variant(path, model, Path(path)) for path in arguments.prompts.split(",")]
     return [Variant(model.name, model)]

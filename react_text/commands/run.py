@@ -49,7 +49,7 @@ def register(command: Register) -> None:
 
 def run_options(command: argparse.ArgumentParser) -> None:
     """What can be said about a run, whether it is a new one or goes on."""
-    command.add_argument("--model", metavar="SPEC", help="URL, scripted:FILE.trace, or auto (the default)")
+    command.add_argument("--model", metavar="SPEC", help="URL, local[:FILE.gguf], scripted:FILE.trace, or auto")
     command.add_argument("--timeout", type=float, metavar="S", help="longest silence of the model server, in seconds")
     command.add_argument("--chat-template", metavar="NAME", help="none, auto, a built-in name or a Jinja file")
     command.add_argument("--max-steps", type=int, metavar="N", help="turns of the model, finish included")

@@ -28,7 +28,7 @@ def show_trace(arguments: argparse.Namespace) -> int:
     if arguments.prompt is not None:
         if arguments.step is not None:
             raise AuthorError("--step and --prompt exclude each other")
-        text = prompt_of(arguments.file, arguments.prompt)
+        text: str = prompt_of(arguments.file, arguments.prompt)
         write_exactly(text if arguments.raw else printable(text) + "\n")
         return DONE
     trace = Trace.load(arguments.file)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import AuthorError, ParseError
+from ..formats import Imported, file_name, numbered
 from ..frontmatter import read_text
 from ..labels import NUMBERED, PLAIN, Labels, label_line
 from ..layout import framed, unframed
@@ -22,7 +23,6 @@ from ..match import is_finish
 from ..nearmiss import FINISH
 from ..parse import parse_turn
 from ..trace import Trace
-from ..formats import Imported, file_name, numbered
 from .langchain import action_line
 
 _ROLES = {"human": "user", "gpt": "assistant", "function": "tool", "observation": "tool", "developer": "system"}

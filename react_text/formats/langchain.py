@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..errors import AuthorError, ParseError
+from ..formats import Imported, file_name, numbered
 from ..frontmatter import read_text, unix_lines
 from ..labels import PLAIN, Labels
 from ..nearmiss import FINISH, action
 from ..parse import parse_turn
 from ..trace import Trace
-from ..formats import Imported, file_name, numbered
 
 _LABEL = re.compile(r"^(Question|Thought|Action Input|Action|Observation|Final Answer):[ \t]?", re.M)
 _PARTS = {"Thought": "thought", "Action": "action", "Action Input": "given", "Final Answer": "answer"}
@@ -92,7 +92,7 @@ def action_line(tool: str | None, given: str | None, labels: Labels = PLAIN) -> 
             continue
         if turn.text == line and turn.action.arguments == line.partition("[")[2][:-1]:
             return line
-    raise AuthorError(f"the input of {tool} cannot stand in square brackets: {given!r}")
+    raise AuthorError(f"the input of {tool!r} cannot stand in square brackets: {given!r}")
 
 
 def _runs(text: str) -> Iterator[Run]:

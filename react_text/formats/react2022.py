@@ -16,16 +16,16 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import AuthorError, did_you_mean
+from ..formats import Imported, file_name, numbered
 from ..frontmatter import read_text
 from ..labels import ARROW, NUMBERED, PLAIN, Labels
 from ..match import is_finish
 from ..prompt import Prompt
 from ..tools import load_tools
 from ..trace import Trace
-from ..formats import Imported, file_name, numbered
 
 _TURNS = ((NUMBERED, r"^(?:Thought|Action) ([0-9]+):"), (PLAIN, r"^(?:Thought|Action)():"), (ARROW, r"^>()"))
-_TASK = re.compile(r"([A-Za-z][\w ]{0,40}):")
+_TASK = re.compile(r"^([A-Za-z][\w ]{0,40}):", re.M)
 _QUESTION = "{{ labels.question }}: {{ question }}\n{{ transcript }}{{ cue }}"
 
 
@@ -96,16 +96,17 @@ def _examples(value: str, pattern: re.Pattern[str]) -> tuple[str, str, list[_Exa
     above the first turn that begins with one; without it there is one example, with all that stands above."""
     first = pattern.search(value)
     assert first is not None
-    above = value[: first.start()].split("\n")
-    word = next(filter(None, map(_TASK.match, reversed(above))), None)
-    starts = list(_starts(value, word[1], pattern)) if word else [0]
+    task = next(reversed([*_TASK.finditer(value, 0, first.start())]), None)
+    starts = [task.start() if task else 0]
+    if task:
+        starts += [start for start in _starts(value, task[1], pattern) if start > first.start()]
     ends = [*starts[1:], len(value)]
     examples = []
     for start, end in zip(starts, ends, strict=True):
         text = value[start:end].rstrip("\n")
         body = text + value[start + len(text) : end][:1]
         examples.append(_Example(body, value[start + len(body) : end]))
-    return value[: starts[0]], word[1] if word else "", examples
+    return value[: starts[0]], task[1] if task else "", examples
 
 
 def _starts(value: str, word: str, pattern: re.Pattern[str]) -> Iterator[int]:

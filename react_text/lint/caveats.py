@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..numbers import Known, find_numbers, number_words
-from .words import content_words
+from .words import content_words, count_words
 
 _KINDS = {
     "note": r"(?:\w{1,30}_)?(?:notes?|caveats?|disclaimers?|limitations?)",
@@ -65,16 +66,24 @@ def find_caveats(observation: str) -> list[Caveat]:
     return kept
 
 
-def is_read(caveat: Caveat, later: str, known_words: set[str]) -> bool:
-    """Whether a later text takes notice of a caveat: names its kind, one of its numbers, or a word of it that what
-    stands around it (`known_words`) does not have as well."""
-    if _TAKES_NOTICE[caveat.kind].search(later):
-        return True
-    words = content_words(caveat.text)
-    if (words - known_words or words) & content_words(later):
-        return True
-    written = Known([*find_numbers(later), *number_words(later)])
-    return any(number in written for number in find_numbers(caveat.text))
+class Later:
+    """What is said after an observation, made ready for the question whether it takes notice of a caveat."""
+
+    def __init__(self, text: str) -> None:
+        self._kinds = {kind for kind, pattern in _TAKES_NOTICE.items() if pattern.search(text)}
+        self._words = content_words(text)
+        self._numbers = Known([*find_numbers(text), *number_words(text)])
+
+    def mentions(self, caveat: Caveat, said: Counter[str]) -> bool:
+        """Whether it names the kind of the caveat, one of its numbers, or a word of it. `said` counts the words so far,
+        the caveat's among them: a word that stands elsewhere too proves nothing, unless there is no other."""
+        if caveat.kind in self._kinds:
+            return True
+        own = count_words(caveat.text)
+        fresh = {word for word, times in own.items() if said[word] <= times}
+        if (fresh or own.keys()) & self._words:
+            return True
+        return any(number in self._numbers for number in find_numbers(caveat.text))
 
 
 def _named(pattern: re.Pattern[str], observation: str) -> Iterator[Caveat]:

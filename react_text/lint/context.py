@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import AuthorError
+from ..examples import question_of
 from ..frontmatter import Head, read_bytes, read_head, split_head, unix_lines
 from ..labels import ARROW, Labels
+from ..layout import NO_SPANS, find_conflict, lines_of
 from ..nearmiss import FINISH
 from ..parse import same_name
 from ..prompt import KEYS as PROMPT_KEYS
@@ -40,10 +42,6 @@ class Found:
     path: Path | None = None
 
 
-class Unusable(AuthorError):
-    """A file that cannot be linted at all."""
-
-
 class File:
     """A file and its front matter."""
 
@@ -58,7 +56,7 @@ class File:
         self.problem = self._problem()
 
     def _problem(self) -> tuple[str, AuthorError] | None:
-        """The rule that a file breaks which cannot be loaded, and the error. Raises Unusable when there is none."""
+        """The rule that a file breaks which cannot be loaded, and the error. Raises one that no rule is about."""
         try:
             self.data.decode("utf-8")
         except UnicodeDecodeError as error:
@@ -69,14 +67,14 @@ class File:
         except AuthorError as error:
             code = self.code_of(error)
             if code is None:
-                raise Unusable(error.message, path=error.path or self.path, line=error.line) from None
+                raise AuthorError(error.message, path=error.path or self.path, line=error.line) from None
             return code, error
         return None
 
     def code_of(self, error: AuthorError) -> str | None:
         """The rule that an error in loading is about: a key of the front matter. None for one that no rule is about."""
-        own = error.path in (None, str(self.path)) and not any(word in error.message for word in _NOT_A_KEY)
-        return "RT106" if own and (error.line or 1) < self.first_line else None
+        in_head = error.path in (None, str(self.path)) and error.line is not None and error.line < self.first_line
+        return "RT106" if in_head and not any(word in error.message for word in _NOT_A_KEY) else None
 
     def load(self) -> None:
         """Load what is in the file. Raises AuthorError."""
@@ -100,13 +98,9 @@ class File:
         given = self.head.mapping("lint")
         return {key: [str(code) for code in (v if isinstance(v, list) else [v])] for key, v in given.items()}
 
-    def line_of_key(self, key: str) -> int:
-        """The line on which a key of the front matter stands."""
-        return self.head.lines.get(key, 1)
-
     def at_key(self, key: str, message: str) -> Found:
         """A finding at a key of the front matter."""
-        return Found(self.line_of_key(key), 1, message)
+        return Found(self.head.lines.get(key, 1), 1, message)
 
 
 class TraceFile(File):
@@ -116,9 +110,9 @@ class TraceFile(File):
     trace: Trace
 
     def load(self) -> None:
-        super().load()
         self.trace = Trace.load(self.path)
         _ = self.trace.steps  # finds spans that do not fit
+        super().load()
 
     def code_of(self, error: AuthorError) -> str | None:
         if error.message == "git conflict markers":
@@ -137,7 +131,8 @@ class TraceFile(File):
 
     @property
     def question(self) -> str:
-        return self.trace.task
+        """The question without its label."""
+        return question_of(self.trace.task, self.labels)
 
     @cached_property
     def prompt(self) -> PromptFile | None:
@@ -221,6 +216,21 @@ class PromptFile(File):
         self.references = find_references(self.path)
         if not self.references:
             self.prompt = Prompt.load(self.path)
+            if isinstance(self.opened, AuthorError) and not self.undefined:
+                raise self.opened
+
+    def code_of(self, error: AuthorError) -> str | None:
+        return super().code_of(error) if self.conflict is None else "RT107"
+
+    @property
+    def conflict(self) -> int | None:
+        """The line (from 0) where the markers of a git conflict begin."""
+        return find_conflict(lines_of(self.text), [], NO_SPANS)
+
+    @property
+    def undefined(self) -> bool:
+        """Whether it cannot be rendered for want of a variable."""
+        return isinstance(self.opened, AuthorError) and self.opened.message.startswith("undefined variable")
 
     @property
     def loaded(self) -> bool:

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 from ..labels import label_line
 from ..numbers import Known, Number, find_numbers, number_words
-from .caveats import find_caveats, is_read
+from .caveats import Caveat, Later, find_caveats
 from .context import Found, TraceFile
 from .turns import misspelt_label
 from .views import View
-from .words import content_words
+from .words import content_words, count_words
 
 # Answers that are a judgement: no observation has to say them.
 _VERDICT = re.compile(r"(?:yes|no|true|false|maybe|unknown|supports|refutes|not enough info)\W*", re.I)
@@ -22,8 +22,8 @@ _FREE = ("0", "1", "100")
 
 def ungrounded_answer(file: TraceFile) -> Iterator[Found]:
     """RT401"""
-    for view in _finish(file):
-        if view.turn and not _grounded(file, view.turn.action.arguments):
+    for view in file.views:
+        if view.turn and view.answer is not None and not _grounded(file, view.answer):
             yield file.at(view, view.turn.action.arguments_span[0], "no observation holds anything of this answer")
 
 
@@ -67,18 +67,21 @@ def by_hand(file: TraceFile) -> Iterator[Found]:
 
 def unread_caveat(file: TraceFile) -> Iterator[Found]:
     """RT410"""
-    before = file.trace.task
+    said = count_words(file.trace.task)
     for view in file.views:
         observation = view.step.observation or ""
+        said += count_words(view.step.text) + count_words(observation)
         # The engine's answers to a mistake are read by doing better; what a tool reports is not.
-        if view.verdict is None or view.verdict.fault == "tool_error":
-            later = "\n".join(other.says for other in file.views[view.number :])
-            for caveat in find_caveats(observation):
-                around = before + view.step.text + observation[: caveat.start] + observation[caveat.end :]
-                if not is_read(caveat, later, content_words(around)):
-                    message = f"no later thought or answer mentions this {caveat.kind}: {caveat.text!r}"
-                    yield file.at(view, caveat.start, message, observation=True)
-        before += view.step.text + observation
+        if view.verdict is not None and view.verdict.fault != "tool_error":
+            continue
+        later = Later("\n".join(other.says for other in file.views[view.number :]))
+        unread: dict[str, Caveat] = {}
+        for caveat in find_caveats(observation):
+            if caveat.kind not in unread and not later.mentions(caveat, said):
+                unread[caveat.kind] = caveat  # one of each kind: a log may have thousands
+        for kind, caveat in unread.items():
+            message = f"no later thought or answer mentions this {kind}: {caveat.text!r}"
+            yield file.at(view, caveat.start, message, observation=True)
 
 
 def arithmetic_in_the_head(file: TraceFile) -> Iterator[Found]:
@@ -87,7 +90,7 @@ def arithmetic_in_the_head(file: TraceFile) -> Iterator[Found]:
     for view in file.views:
         for number, place in _written(file, view):
             free = place != "answer" and number.text in _FREE
-            step = _STEP.search(view.step.text, 0, number.start) and number.text.isdigit()
+            step = number.text.isdigit() and _STEP.search(view.step.text[max(0, number.start - 20) : number.start])
             if not free and not step and number not in known:
                 message = f"{number.text} in this {place} is in no earlier observation and not in the question"
                 yield file.at(view, number.start, message)
@@ -103,7 +106,7 @@ def label_like(file: TraceFile) -> Iterator[Found]:
     for view in file.views:
         if view.notice or view.verdict is not None:
             continue
-        for match in label.finditer(view.step.observation or ""):
+        if match := label.search(view.step.observation or ""):
             message = f"this line of tool output begins like the label {match['word']}"
             found = file.at(view, match.start("word"), message, observation=True)
             if found.line not in meant:
@@ -111,10 +114,6 @@ def label_like(file: TraceFile) -> Iterator[Found]:
 
 
 # -- what a trace is given, and what it says
-
-
-def _finish(file: TraceFile) -> Iterator[View]:
-    return (view for view in file.views if view.finishes)
 
 
 def _given(file: TraceFile) -> str:
@@ -147,7 +146,7 @@ def _written(file: TraceFile, view: View) -> Iterator[tuple[Number, str]]:
     ):
         if place == "argument" and (view.notice or view.verdict is not None):
             continue  # a mistake that is shown, and answered
-        if place == "answer" and not _grounded(file, view.turn.action.arguments):
+        if view.answer is not None and place == "answer" and not _grounded(file, view.answer):
             continue
         for number in find_numbers(view.step.text[slice(*span)]):
             yield Number(number.text, number.start + span[0], number.end + span[0], number.readings), place

@@ -64,7 +64,7 @@ def leak(file: PromptFile) -> Iterator[Found]:
     if file.prompt.question is None or file.prompt.pick is not None:
         return
     for example in file.examples:
-        if same_question(_question(example), file.prompt.question):
+        if same_question(example.question, file.prompt.question):
             yield file.at_key("question", f"{example.path.name} asks the same and shows the answer")
 
 
@@ -74,7 +74,7 @@ def leaked_test(file: TraceFile) -> Iterator[Found]:
     if prompt is None or prompt.prompt.pick is not None:
         return
     for example in prompt.examples:
-        if example.path.resolve() != file.path.resolve() and same_question(_question(example), _question(file)):
+        if example.path.resolve() != file.path.resolve() and same_question(example.question, file.question):
             yield Found(file.first_line, 1, f"{example.path.name}, an example of {prompt.path.name}, asks the same")
 
 
@@ -120,11 +120,6 @@ def _recovers(file: PromptFile, example: TraceFile) -> bool:
         view.notice or any(caveat.kind == "error" for caveat in find_caveats(view.step.observation or ""))
         for view in views[:-1]
     )
-
-
-def _question(file: TraceFile) -> str:
-    """The question of a trace, without its label."""
-    return file.trace.task.removeprefix(file.labels.question).lstrip(":： ").strip()
 
 
 def _rejected_part(grammar: Grammar, view: View) -> str:

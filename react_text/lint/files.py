@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 
 from ..errors import AuthorError
 from ..fmt import with_needed_spans
-from ..layout import NO_SPANS, find_conflict, lines_of
 from ..trace import KEYS
 from .context import File, Found, PromptFile, TraceFile
 
@@ -59,7 +58,7 @@ def canonical(file: TraceFile) -> Iterator[Found]:
         ("turns", given.turns, needed.turns),
         ("spans", given.observations, needed.observations),
     ):
-        for number in extents.keys() - wanted.keys():
+        for number in sorted(extents.keys() - wanted.keys()):
             yield file.at_key(key, f"{key}: {number} is not needed: labels alone tell where it ends")
     order = list(file.head.nodes)
     for key, wanted_key in zip(order, sorted(order, key=KEYS.index), strict=True):
@@ -70,10 +69,8 @@ def canonical(file: TraceFile) -> Iterator[Found]:
 
 def conflict_in_prompt(file: PromptFile) -> Iterator[Found]:
     """RT107"""
-    lines = lines_of(file.text)
-    line = find_conflict(lines, [], NO_SPANS)
-    if line is not None:
-        yield Found(line + 1, 1, "git conflict markers")
+    if file.conflict is not None:
+        yield Found(file.conflict + 1, 1, "git conflict markers")
 
 
 def end_of_file(file: TraceFile) -> Iterator[Found]:

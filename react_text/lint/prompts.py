@@ -10,10 +10,17 @@ from jinja2 import nodes
 
 from ..ask import MOST_STOPS
 from ..errors import AuthorError, ParseError
+from ..grammar import Grammar
 from ..labels import BEFORE_LABEL, label_line
+from ..layout import lines_of
+from ..models import open_model
+from ..models.http import HTTPModel
 from ..observe import label_like
+from ..offline import NetworkUsed, offline
 from ..parse import parse_turn
+from ..project import find_project
 from ..prompt import OpenPrompt, Prompt
+from ..tools import Toolbox
 from .context import Found, PromptFile, TraceFile
 
 # Request fields that the engine sets by itself: an option of that name replaces what it sends.
@@ -37,11 +44,8 @@ def tools_not_loadable(file: PromptFile) -> Iterator[Found]:
 def undefined(file: PromptFile) -> Iterator[Found]:
     """RT501"""
     error = file.opened
-    if not isinstance(error, AuthorError):
-        return
-    if not error.message.startswith("undefined"):
-        raise error
-    yield Found(error.line or 1, 1, error.message, Path(error.path) if error.path else None)
+    if isinstance(error, AuthorError):
+        yield Found(error.line or 1, 1, error.message, Path(error.path) if error.path else None)
 
 
 def unused_input(file: PromptFile) -> Iterator[Found]:
@@ -84,7 +88,7 @@ def end_of_prompt(file: PromptFile) -> Iterator[Found]:
     if not isinstance(file.opened, OpenPrompt):
         return
     if "cue" not in file.prompt.names:
-        yield Found(file.text.count("\n"), 1, "the template does not end in the cue ({{ cue }})")
+        yield Found(len(lines_of(file.text)), 1, "the template does not end in the cue ({{ cue }})")
         return
     probe = "\ue000"
     text = file.opened.text("", probe)
@@ -128,6 +132,28 @@ def rejected_format(file: PromptFile) -> Iterator[Found]:
         except ParseError as error:
             line, path = _where(file.prompt, sample, "")
             yield Found(line, 1, f"the parser does not read {sample!r} as an action ({error.kind})", path)
+
+
+def no_such_grammar(file: PromptFile) -> Iterator[Found]:
+    """RT603, by what the adapter of the configured server knows: nothing is asked over a network."""
+    spec = find_project(file.path.parent).model or ""
+    constrain, labels = file.prompt.settings.constrain, file.prompt.settings.labels
+    kind, plus, _ = spec.partition(":")[0].rpartition("+")
+    if constrain == "off" or not plus:
+        return
+    model = open_model(spec)
+    cue = labels.cue(labels.thought, 1)
+    whole, lazy = (Grammar(file.tools or Toolbox(), labels, lazy=lazy).after(cue, 1) for lazy in (False, True))
+    assert isinstance(model, HTTPModel) and whole and lazy
+    try:
+        with offline("lint"):
+            taken, taken_lazily = model.constrained(whole), model.constrained(lazy)
+    except NetworkUsed:
+        return  # only the server itself can tell
+    if not taken:
+        yield file.at_key("constrain", f"{kind} takes no grammar: the parser alone checks the turns")
+    elif constrain == "lazy" and taken == taken_lazily:
+        yield file.at_key("constrain", f"{kind} has no lazy grammars: thoughts are constrained as well")
 
 
 def stop_strings(file: PromptFile) -> Iterator[Found]:

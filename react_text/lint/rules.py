@@ -227,6 +227,10 @@ RULES = (
         "show actions as `Action: tool[arguments]`", prompt=prompts.rejected_format,
     ),
     Rule(
+        "RT603", WARNING, "a grammar that the configured server does not take",
+        "set `constrain: off`, or `model` in setup.cfg to a server that takes one", prompt=prompts.no_such_grammar,
+    ),
+    Rule(
         "RT604", WARNING, "a stop string that does not begin a line, or is not sent",
         'begin it with a newline ("\\n..."), and keep to four in all', prompt=prompts.stop_strings,
     ),

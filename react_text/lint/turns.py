@@ -158,19 +158,21 @@ def old_wording(file: TraceFile) -> Iterator[Found]:
     for view in file.views:
         if file.tools is None or not view.notice or view.expected is None or view.step.observation is None:
             continue
-        for old, new in zip(view.step.observation.split("\n"), [*view.expected.split("\n"), ""], strict=False):
-            if old != new:
-                at = view.step.observation.index(old)
-                yield file.at(view, at, f"the engine words this differently now: {new!r}", observation=True)
-                break
+        old, new = view.step.observation.split("\n"), view.expected.split("\n")
+        if old != new:
+            pairs = enumerate(zip(old, new, strict=False))
+            row = next((row for row, (one, other) in pairs if one != other), min(len(old), len(new)))
+            now = repr(new[row]) if row < len(new) else "nothing more"
+            line, _ = file.position(view, 0, observation=True)
+            yield Found(line + row, 1, f"the engine words this differently now: {now}")
 
 
 def other_answer(file: TraceFile) -> Iterator[Found]:
     """RT305"""
     answer = file.trace.meta.get("answer")
-    given = next((view.turn for view in file.views if view.finishes and view.turn), None)
-    if answer is not None and given is not None and given.action.arguments.strip() != str(answer).strip():
-        yield file.at_key("answer", f"finish gives another answer: {given.action.arguments.strip()!r}")
+    given = next((view.answer for view in file.views if view.finishes), None)
+    if answer is not None and given is not None and given.strip() != str(answer).strip():
+        yield file.at_key("answer", f"finish gives another answer: {given!r}")
 
 
 # -- what stands in a turn
@@ -230,6 +232,7 @@ def _slips_in_observation(file: TraceFile, view: View, following: View) -> Itera
     for offset, word in _slips(observation, file.labels):
         if word == file.labels.thought and offset:
             yield file.at(view, offset, f"write this label as `{word}:`, at the start of its line", observation=True)
+            return
 
 
 def _first_word(text: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +28,8 @@ class View:
     """One step of a trace as the rules see it.
 
     `turn` is what the text of the body says, None when it holds no readable action; `verdict` what the engine would
-    tell the model today, None when it takes the turn; `expected` the words for that. `finishes` says that the turn
-    gives an answer.
+    tell the model today, None when it takes the turn; `expected` the words for that. `answer` is the answer of a turn
+    that finishes.
     """
 
     number: int
@@ -36,9 +37,13 @@ class View:
     turn: Turn | None
     verdict: Mistake | None = None
     expected: str | None = None
-    finishes: bool = False
+    answer: str | None = None
 
     @property
+    def finishes(self) -> bool:
+        return self.answer is not None
+
+    @cached_property
     def notice(self) -> bool:
         """Whether the observation is the engine's answer to a mistake, in today's words or in older ones."""
         observation = self.step.observation
@@ -69,19 +74,18 @@ def views_of(trace: Trace, settings: Settings, tools: Toolbox, folder: Path | No
     lenient = [*gateway.allowed, FINISH] if settings.lenient else ()
     for number, step in enumerate(trace.steps, 1):
         verdict: Mistake | None = None
-        finishes = False
+        answer: str | None = None
         try:
             truncated = step.finish == "length"
             turn = parse_turn(step.completion, labels=trace.labels, truncated=truncated, lenient=lenient)
             if gateway.is_finish(turn.action):
-                gateway.answer(turn.action)
-                finishes = True
+                answer = gateway.answer(turn.action)
             else:
                 gateway.call(turn.action, number)
         except Mistake as mistake:
             verdict = mistake
         expected = observer.mistake(verdict) if verdict else None
-        yield View(number, step, _turn(step.text, trace.labels), verdict, expected, finishes)
+        yield View(number, step, _turn(step.text, trace.labels), verdict, expected, answer)
 
 
 def stand_ins(names: Sequence[str]) -> Toolbox:

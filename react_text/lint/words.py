@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 
 _WORD = re.compile(r"[^\W_]+")
 # `excludes` and `excluded` are one word: longer ones count by their first letters.
@@ -19,6 +20,15 @@ _FUNCTION_WORDS = frozenset(
 
 def content_words(text: str) -> set[str]:
     """The words that say what a text is about, each cut to its beginning, and names with digits in them (`L204`)."""
-    words = set(_WORD.findall(text.casefold()))
-    plain = {word for word in words if word.isalpha() and len(word) >= _SHORTEST} - _FUNCTION_WORDS
-    return {word[:_STEM] for word in plain} | {word for word in words if not word.isalpha() and not word.isdigit()}
+    return set(count_words(text))
+
+
+def count_words(text: str) -> Counter[str]:
+    """How often each content word is in a text."""
+    counts: Counter[str] = Counter()
+    for word, times in Counter(_WORD.findall(text.casefold())).items():
+        if not word.isalpha() and not word.isdigit():
+            counts[word] += times
+        elif word.isalpha() and len(word) >= _SHORTEST and word not in _FUNCTION_WORDS:
+            counts[word[:_STEM]] += times
+    return counts

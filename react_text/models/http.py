@@ -58,7 +58,9 @@ class HTTPModel(Endpoint):
             completion = self._complete(prompt, stop, options, on_text, deadline)
         except ServerError as error:
             if given and type(error) is ServerError and error.status in (None, 400, 422, 500):
-                error.args = (f"{error} (the request held a grammar, which may be the cause: constrain: off sends none)",)
+                error.args = (
+                    f"{error} (the request held a grammar, which may be the cause: constrain: off sends none)",
+                )
             raise
         if constraint and not given:
             completion = completion.warned(f"{self._at} takes no grammar: constrain has no effect there")

@@ -96,6 +96,7 @@ def read_line(cue: str) -> str | None:
         try:
             return input(cue)
         except EOFError:
+            print()  # what comes next begins a line of its own
             return None
     if sys.stdin.isatty():
         print(cue, end="", file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""`react-text live` against a real llama-server: rates, intervals and paths are printed, and Ctrl-C keeps what there was.
+"""`react-text live` against a real llama-server: rates, intervals and paths are printed, Ctrl-C keeps what there was.
 
 What the small model answers is not judged: a run passes when it gives any answer within its steps.
 """
@@ -22,7 +22,7 @@ from react_text.models.local import LlamaServer
 pytestmark = pytest.mark.live
 
 ROOT = Path(__file__).parents[2]
-FEW = [word for pair in ("temperature=0.5", "max_tokens=40", "max_steps=3") for word in ("--set", pair)]
+FEW = [word for pair in ("temperature=0.5", "max_tokens=32", "max_steps=3") for word in ("--set", pair)]
 
 
 @pytest.fixture(scope="module")

@@ -69,10 +69,18 @@ def test_the_text_of_a_template_is_read_as_control_tokens_and_what_it_holds_is_n
     assert tokens_read(model, wrapped)[0] == len(ids) + 1
 
 
-def test_auto_takes_the_template_that_the_server_tells(model: LlamaCpp) -> None:
+def test_auto_takes_the_template_that_the_server_tells_and_the_cache_holds(model: LlamaCpp) -> None:
     template = find_template("auto", model)
     assert template == BUILT_IN["chatml"]  # llama-server's answer for a model that has none
-    result = Agent(PROMPTS / "refund.j2", model=model, chat_template="auto", max_steps=2).run()
-    assert result.steps and result.stop_reason not in ("llm_error", "llm_timeout", "context_overflow")
-    second = result.steps[-1].usage
-    assert second.cached_tokens and second.prompt_tokens and second.cached_tokens >= 0.9 * second.prompt_tokens
+    head = f"{'A page of the harbour log. ' * 20}\n\nQuestion: How long is the pier?\n"
+    raw = PromptText(f"{head}Thought:", len(head))
+    read, _ = tokens_read(model, template.wrap(raw))
+    raw += " I look it up.\nAction: lookup[pier]\nObservation: 240 m\nThought:"
+    assert tokens_read(model, template.wrap(raw))[1] >= read - 8
+
+
+def test_a_run_in_a_template_ends_for_a_reason_of_its_own(model: LlamaCpp) -> None:
+    agent = Agent(PROMPTS / "debug_ci.j2", model=model, chat_template="auto", max_steps=1, max_seconds=300)
+    result = agent.run()
+    assert len(result.steps) == 1 and result.stop_reason in ("success", "max_steps", "invalid_action:repeated")
+    assert "<|im_" not in str(result.trace)
