@@ -91,7 +91,7 @@ def ask(
         return asked(after(cue, second.text), first, second, why="the completion was empty")
     if first.finish == "stop" and has_open_think(first.text, labels):
         # The stop string stood inside the reasoning: the same generation goes on without stop strings.
-        second = complete(prompt(cue) + first.text, [], before=first.text)
+        second = complete(prompt(cue) + without_surrogates(first.text), [], before=first.text)
         return asked(first.text + second.text, first, second, why="a stop string cut the reasoning")
     return asked(first.text, first)
 

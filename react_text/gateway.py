@@ -71,6 +71,7 @@ class Gateway:
         self.started = clock()
         self.calls = 0
         self.args_hash: str | None = None
+        self.over = ""  # the budget that is used up, once nothing but finish is carried out
         self._earlier: dict[tuple[str, str], _Earlier] = {}
         self._errors: list[Mistake] = []
         self._world = world
@@ -154,6 +155,8 @@ class Gateway:
     def call(self, action: Action, step: int) -> str:
         """Run the tool and return its result as text. Raises Mistake."""
         self.args_hash = None
+        if self.over:
+            raise Mistake("no_calls_left", fault="budget", stop_reason=self.over, calls=self.calls)
         tool = self._permitted(action)
         try:
             arguments = tool.read(action.arguments)
@@ -266,7 +269,10 @@ def _softened(value: Any, nearest: float | None) -> Any:
             return _softened(float(text), nearest)
         return text
     if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return round(value / nearest) if nearest else float(value)
+        try:
+            return round(value / nearest) if nearest else float(value)
+        except (OverflowError, ValueError):  # infinity, NaN, and what is too large for a float
+            return repr(value)
     if isinstance(value, dict):
         return {key: _softened(item, nearest) for key, item in value.items()}
     return [_softened(item, nearest) for item in value] if isinstance(value, (list, tuple, set)) else value

@@ -137,7 +137,7 @@ class Run:
 
     def _last_words(self) -> Step:
         """A budget is used up and the prompt wants an answer all the same: one completion that can only finish."""
-        reason = self.stop_reason
+        reason = self.gateway.over = self.stop_reason
         step = self._act(self._complete(f"{self.labels.cue(self.labels.action, len(self.steps) + 1)} {FINISH}["))
         self.stop_reason = reason
         return step

@@ -202,7 +202,8 @@ class OpenPrompt:
 
     @property
     def hash(self) -> str:
-        """A short SHA-256 of the head: it changes when the rendered prompt does, whatever the question."""
+        """A short SHA-256 of the head: it changes when the rendered prompt does, whatever the question, unless the
+        question picks the examples."""
         return hashlib.sha256(self.head.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
     def text(

@@ -9,8 +9,7 @@ import json
 import re
 from collections.abc import Callable
 from functools import lru_cache
-from itertools import pairwise
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any
 
 CLOSERS = {"[": "]", "［": "］", "【": "】", "(": ")", "{": "}"}

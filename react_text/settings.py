@@ -163,7 +163,9 @@ def _repeats(value: Any) -> Repeats:
     given = dict(value) if isinstance(value, Mapping) else {"mode": value}
     mode = given.get("mode", "soft")
     given["mode"] = "off" if mode is False else mode  # YAML reads a bare `off` as false
-    if set(given) - {"mode", "round"} or given["mode"] not in ("exact", "soft", "off"):
+    nearest = given.get("round")
+    usable = nearest is None or (type(nearest) in (int, float) and nearest > 0)
+    if set(given) - {"mode", "round"} or given["mode"] not in ("exact", "soft", "off") or not usable:
         raise AuthorError("repeats must be exact, soft or off, or {mode: soft, round: NUMBER}")
     return Repeats(**given)
 

@@ -172,7 +172,9 @@ def test_all_sentences_of_a_small_form() -> None:
     assert sentences(seq(alt("a", "b"), optional("c"), any_of("0-1")), 7) is None
     assert sentences(times("a", 1, 3), 9) == ["a", "aa", "aaa"]
     assert sentences(Rule("r", seq()), 1) == [""]
-    assert [sentences(each, 99) for each in (many("a"), but("a"), any_of("a-\uffff"), seq("a", some("b")))] == [None] * 4
+    assert [sentences(each, 99) for each in (many("a"), but("a"), any_of("a-\uffff"), seq("a", some("b")))] == [
+        None
+    ] * 4
 
 
 # -- numbers

@@ -254,10 +254,22 @@ def test_a_near_repeat_says_that_it_is_one() -> None:
     assert "with nearly the same arguments in step 1" in str(played.result.steps[1].observation)
 
 
-@pytest.mark.parametrize("repeats", ["sometimes", {"mode": "soft", "nearest": 5}, 7])
+@pytest.mark.parametrize(
+    "repeats", ["sometimes", {"mode": "soft", "nearest": 5}, {"mode": "soft", "round": "x"}, {"round": 0}, 7]
+)
 def test_repeats_that_are_none(repeats: Any) -> None:
     with pytest.raises(AuthorError, match="repeats must be exact, soft or off"):
         play(finish(), repeats=repeats)
+
+
+@pytest.mark.parametrize("number", ["1e999", "NaN", "1e299", "1" + "0" * 400])
+def test_numbers_that_cannot_be_rounded_end_no_run(number: str) -> None:
+    def spend(sums: dict) -> str:  # type: ignore[type-arg]
+        return "noted"
+
+    call = act(f'spend[{{"sums": {{"a": {number}}}}}]')
+    played = play(call, call, finish(), tools=[spend], repeats={"mode": "soft", "round": 1e-12})
+    assert errors(played) == ["", "repeat", ""]
 
 
 def test_the_hash_of_arguments_is_stable() -> None:
@@ -451,6 +463,13 @@ def test_last_words(text: str, answer: str | None, error: str) -> None:
     played = play(act("search[a]"), text, max_steps=1, on_budget="finish")
     assert (reason(played), played.result.answer) == ("max_steps", answer)
     assert errors(played) == ["", error]
+
+
+@pytest.mark.parametrize("text", ["Action: lookup[b]", " Once more.\nAction: lookup[b]"])
+def test_last_words_run_no_tool(text: str) -> None:
+    played = play(act("search[a]"), text, max_steps=1, on_budget="finish")
+    assert (reason(played), played.result.answer) == ("max_steps", None)
+    assert played.calls == [("search", {"query": "a"})]
 
 
 def test_no_last_words_when_no_budget_is_spent() -> None:

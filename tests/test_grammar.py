@@ -1,10 +1,9 @@
-"""Grammars of turns: whatever they let through is read and converts; runs that are constrained, server by server."""
+"""Grammars of turns: whatever they let through is read as it was meant, and its arguments convert."""
 
 from __future__ import annotations
 
 import datetime
 import enum
-import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -12,45 +11,33 @@ from random import Random
 from typing import Annotated, Any, Literal, Optional, Union
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from react_text import (
-    Agent,
     AuthorError,
-    Completion,
     Labels,
-    Options,
     ParseError,
     Pattern,
     Prompt,
     Range,
-    Result,
-    ScriptedModel,
     Trace,
     load_tools,
     parse_turn,
-    react,
     tool,
 )
 from react_text.argument_forms import arguments_form
-from react_text.arguments import ArgumentError, Parameter, read_arguments
+from react_text.arguments import Parameter, read_arguments
 from react_text.forms import Form
 from react_text.grammar import Grammar, TurnConstraint
 from react_text.labels import NUMBERED, PLAIN, label_line
-from react_text.models.detect import SERVERS
-from react_text.models.llamacpp import LlamaCpp
 from react_text.nearmiss import FINISH
 from react_text.notations import to_gbnf, to_regex
 from react_text.scan import closing_bracket
 from react_text.tools import Toolbox
 
-from .fakes import Answer, FakeServer, error, native, native_end, sse
 from .gbnf import Gbnf
-from .project import Project
 from .sentences import sentence
-from .servers import TURN, Server
-from .test_servers import CASES, Case, every_server, model_of
 
 ROOT = Path(__file__).parents[1]
 OWN = Labels(thought="思考", action="行动", observation="观察", question="问题")
@@ -101,7 +88,7 @@ def late(a: int = 1, *, b: str) -> None: ...
 
 
 NAMED: dict[str, Callable[..., Any]] = {
-    'say "hi"': text, "get-weather": text, "查询": text_or_not, "back\\slash": whole, "two words": words, "a.b*": month,
+    'say "hi"': text, "get-weather": text, "查询": text_or_not, "back\\slash": whole, "two words": words, "a.b+": month,
 }  # fmt: skip
 TOOLS = load_tools(
     [nothing, text, text_or_not, python, write, whole, decimal, share, word, words, dates, day_or_not, options, tags,
@@ -122,7 +109,7 @@ def turn_of(tools: Any, labels: Labels = PLAIN, step: int = 1) -> TurnConstraint
 
 
 def read_back(text: str, tools: Toolbox, labels: Labels) -> dict[str, Any]:
-    """What the engine makes of a turn: the whole text is the turn, the tool is one of `tools`, the arguments convert."""
+    """What the engine makes of a turn: all of it is the turn, the tool is one of `tools`, the arguments convert."""
     turn = parse_turn(text, labels=labels)
     assert turn.text == text.removesuffix("\n")
     if turn.action.tool == FINISH:
@@ -137,7 +124,7 @@ def read_back(text: str, tools: Toolbox, labels: Labels) -> dict[str, Any]:
 def test_random_turns_are_read_as_they_are_meant_and_convert(labels: Labels) -> None:
     constraint = turn_of(TOOLS, labels, step=7)
     gbnf, lazy, random = Gbnf(constraint.gbnf), Gbnf(constraint.lazy_gbnf), Random(labels.action)
-    for number in range(3000):
+    for number in range(1500):
         text = sentence(constraint.root, random)
         read_back(text, TOOLS, labels)
         assert constraint.accepts(text), text
@@ -147,10 +134,10 @@ def test_random_turns_are_read_as_they_are_meant_and_convert(labels: Labels) -> 
             assert lazy.accepts(text[text.rindex(f"\n{action}") + 1 :]), text
 
 
-@given(st.data())
-def test_turns_that_match_the_regex_are_read(data: st.DataObject) -> None:
-    text = data.draw(st.from_regex(turn_of(TOOLS).regex, fullmatch=True))
-    read_back(text, TOOLS, PLAIN)
+@settings(max_examples=50)
+@given(st.from_regex(turn_of([text, dates]).regex, fullmatch=True))
+def test_turns_that_match_the_regex_are_read(turn: str) -> None:
+    read_back(turn, TOOLS, PLAIN)
 
 
 @given(st.integers(0, 10**9))
@@ -161,7 +148,7 @@ def test_damaged_turns_are_let_through_by_all_notations_or_by_none(seed: int) ->
     damaged = sentence(constraint.root, random)
     for _ in range(random.randint(1, 3)):
         at = random.randrange(len(damaged) + 1)
-        damaged = damaged[:at] + random.choice(["", "[", "]", '"', "'", "\n", ":", ",", "Action: ", "<"]) + damaged[at + 1 :]
+        damaged = damaged[:at] + random.choice([*"[]\"'\n:,<", "", "Action: "]) + damaged[at + 1 :]
     accepted = constraint.accepts(damaged)
     assert Gbnf(constraint.gbnf).accepts(damaged) == accepted
     if accepted:
@@ -189,7 +176,7 @@ def test_no_line_of_a_thought_begins_with_a_label(labels: Labels) -> None:
         " I start with the spend of July 2026.",
         "",
         " Note: 3 < 5, and a <= b.",
-        " Total: 12, so [see above] the rest is left.",
+        " The rest [see above] is left: 12, so I divide.",
         " First line.\n\n- a point: this\n```\ncode\n```\n1. another",
         " The answer is known",
         "<think>Thought: what? <b>x</b\nAction: text[x]\nObservation: y </think> I look.",
@@ -213,6 +200,7 @@ def test_thoughts_that_can_be_written(thought: str) -> None:
         pytest.param(" I know. Action: text[x] Observation: y\nAction: text[x]", id="an invented observation"),
         pytest.param(" x\nObservation: y\nAction: text[x]", id="an observation before the action"),
         pytest.param(" x\n> **Action 2:** y\nAction: text[x]", id="a decorated label"),
+        pytest.param(" so: [y]\nAction: text[x]", id="a bracket behind a colon"),
         pytest.param(" x\nAction: other[x]", id="an unknown tool"),
         pytest.param(" x\nAction: text(x)", id="parentheses"),
         pytest.param(" x\nAction: text[x]\nObservation: y", id="an invented observation behind the action"),
@@ -255,7 +243,7 @@ ARGUMENTS: dict[str, tuple[list[Parameter], list[str], list[str]]] = {
     "a text": (
         [Parameter("q")],
         ["x", " x", "a, b", "it's", 'the "Kestrel" lamp', '"a" AND "b"', "f(x[1][2]) = 3", "x == y", "d['k'] + 1",
-         'print("a", d[\'k\'])', '["a", "b"]', "[[1, 2], [3]]", "[]", "東京　タワー", "a\xa0b", '"', "<b>", "q=x", "None"],
+         'print("a", d[\'k\'])', '["a", "b"]', "[[1, 2], [3]]", "[]", "東京　タワー", "a\xa0b", '"', "<b>", "q=x"],
         ["", " ", "a]", "[a", "a\nb", "q=", "x =", "[[[[1]]]]", "x "],
     ),
     "a text with a default": ([Parameter("q", str, "x")], ["", "y"], [" "]),
@@ -298,13 +286,13 @@ ARGUMENTS: dict[str, tuple[list[Parameter], list[str], list[str]]] = {
         [Parameter("team"), Parameter("month")],
         ["compute, 2026-07", "a,b", '"a, b", c', '"a \\" b", "c]"', "team=compute, month=2026-07", "a, month=b",
          "O'Neil, at 10:30", "http://x/y, dogs' bone"],
-        ["a", "a, b, c", "a,", ", b", "a(b), c", "'a', b", '"a" b, c', "month=a, team=b", "a=b, c", "a[1], b", "x: 'y', z"],
+        ["a", "a, b, c", "a,", ", b", "a(b), c", "'a', b", '"a" b, c', "month=a, team=b", "a=b, c", "a[1], b"],
     ),
     "a text and a default": ([Parameter("city"), Parameter("days", int, 1)], ["x", "x, 3", "x, days=3"], ["", "x, y"]),
     "two defaults": ([Parameter("a", int, 1), Parameter("b", int, 2)], ["", "1", "1, 2"], [", 2", "x"]),
     "a default before what is required": ([Parameter("a", int, 1), Parameter("b")], ["1, x"], ["x", "1"]),
     "an object that could be left alone": (
-        [Parameter("config", dict), Parameter("strict", bool, False)], ['{"a": 1}, true', 'config={}, false'], ['{"a": 1}'],
+        [Parameter("config", dict), Parameter("strict", bool, False)], ['{"a": 1}, true', "config={}, false"], ["{}"],
     ),
     "words among others": (
         [Parameter("c", Colour), Parameter("w", Literal["x]y", "z"])],
@@ -450,221 +438,3 @@ def test_a_lazy_grammar_leaves_the_thought_alone() -> None:
     assert constraint.accepts(" never triggered")
     assert not constraint.accepts(" x\nAction 2: other[x]")
     assert not constraint.accepts(" x\nAction 2: text[x] more")
-
-
-# -- constrained runs
-
-FIELDS = {
-    "llamacpp": ("grammar", "gbnf"),
-    "koboldcpp": ("grammar", "gbnf"),
-    "textgen": ("grammar_string", "gbnf"),
-    "tabbyapi": ("regex_pattern", "regex"),
-    "vllm": ("structured_outputs.regex", "regex"),
-    "sglang": ("sampling_params.regex", "regex"),
-    "tgi": ("parameters.grammar.value", "regex"),
-}
-
-
-def field(body: dict[str, Any], path: str) -> Any:
-    for name in path.split("."):
-        body = body[name]
-    return body
-
-
-def lookup(keyword: str) -> str:
-    """Look a keyword up."""
-    return f"240 m for {keyword}"
-
-
-def run_on(server: Server, **settings: Any) -> Result:
-    return Agent(tools=[lookup], model=model_of(server), **settings).run("How long is the pier?")
-
-
-@every_server
-def test_each_server_gets_the_grammar_in_its_own_field(case: Case) -> None:
-    with case.server("\nAction: finish[240 m]") as server:
-        result = run_on(server, constrain="auto")
-        body = server.completions[0].json
-        off = run_on(server)
-    assert result.answer == off.answer == "240 m"
-    constraint = turn_of([lookup])
-    if server.kind in FIELDS:
-        path, language = FIELDS[server.kind]
-        assert field(body, path) == getattr(constraint, language)
-        assert result.warnings == off.warnings
-    else:
-        assert [w for w in result.warnings if w not in off.warnings] == [
-            f"{server.url}{server.path} takes no grammar: constrain has no effect there"
-        ]
-    without = server.completions[-1].json
-    assert "Action: " not in json.dumps(without).replace(json.dumps(body.get("prompt", "")), "").partition("root")[2]
-    assert without.keys() <= body.keys()
-
-
-def test_an_endpoint_of_openai_takes_the_field_of_the_server_that_its_list_names() -> None:
-    from .servers.vllm import VLLMServer
-
-    with VLLMServer("\nAction: finish[x]") as server:
-        Agent(tools=[lookup], model=SERVERS["openai"](server.url), constrain="auto").run("x?")
-        assert field(server.completions[0].json, "structured_outputs.regex") == turn_of([lookup]).regex
-
-
-def llamacpp(server: FakeServer, **settings: Any) -> LlamaCpp:
-    return LlamaCpp(server.url, **{"backoff": 0.005, "retry_seconds": 0.05, **settings})
-
-
-def writing(*texts: str, stop_type: str = "eos") -> list[Answer]:
-    return [sse(*(native(c, n) for n, c in enumerate(text, 1)), native_end(stop_type, len(text))) for text in texts]
-
-
-def test_a_lazy_grammar_goes_to_llamacpp_with_its_trigger() -> None:
-    with FakeServer(*writing(" x\nAction: finish[x]")) as server:
-        Agent(tools=[lookup], model=llamacpp(server), constrain="lazy").run("x?")
-        body = server.requests[0].json
-    assert body["grammar"].startswith('root ::= "Action: " call "\\n"?\n')
-    assert (body["grammar_lazy"], body["grammar_triggers"]) == (True, [{"type": 2, "value": "\n(Action:)"}])
-
-
-def test_only_allowed_tools_and_no_made_calls_are_in_the_grammar_of_a_step() -> None:
-    def status() -> str:
-        """The state of the pier."""
-        return "open"
-
-    with FakeServer(*writing("\nAction: status[]", "\nAction: finish[x]")) as server:
-        agent = Agent(tools=[lookup, status, text], model=llamacpp(server), allow=["status"], constrain="auto")
-        assert agent.run("x?").answer == "x"
-        first, second = (request.json["grammar"] for request in server.requests)
-    assert '"status[]"' in first and "lookup" not in first
-    assert "status" not in second and '"finish["' in second
-    with FakeServer(*writing("\nAction: status[]", "\nAction: status[]", "\nAction: finish[x]")) as server:
-        Agent(tools=[status], model=llamacpp(server), constrain="auto", repeats="off").run("x?")
-        assert all('"status[]"' in request.json["grammar"] for request in server.requests)
-
-
-def test_parts_of_a_turn_are_asked_for_with_the_grammar_of_the_part() -> None:
-    grammar = Grammar(load_tools([lookup]), PLAIN)
-    part, answer = grammar.after("Action:", 1), grammar.after("Action: finish[", 2)
-    assert part and answer
-    with FakeServer(*writing("", " lookup[pier]", "240 m]\n")) as server:
-        result = Agent(
-            tools=[lookup], model=llamacpp(server), constrain="auto", max_steps=1, on_budget="finish"
-        ).run("x?")
-        sent = [request.json["grammar"] for request in server.requests]
-    assert (result.answer, result.stop_reason) == ("240 m", "max_steps")
-    assert sent == [turn_of([lookup]).gbnf, part.gbnf, answer.gbnf]
-
-
-def test_reasoning_that_a_stop_string_has_cut_goes_on_without_a_grammar() -> None:
-    with FakeServer(*writing("<think>a", stop_type="word"), *writing(" b</think>\nAction: finish[x]")) as server:
-        assert Agent(tools=[lookup], model=llamacpp(server), constrain="auto").run("x?").answer == "x"
-        assert ["grammar" in request.json for request in server.requests] == [True, False]
-
-
-@pytest.mark.parametrize("tail", ["", "\n"], ids=["ends behind the bracket", "one newline"])
-def test_terminal_grammar_state(tail: str) -> None:
-    """The server may end a text where its grammar is complete, with or without the newline that is allowed there."""
-    with FakeServer(*writing(f" x\nAction: lookup[pier]{tail}", f" y\nAction: finish[240 m]{tail}")) as server:
-        result = Agent(tools=[lookup], model=llamacpp(server), constrain="auto").run("x?")
-        assert all(Gbnf(r.json["grammar"]).accepts(f" x\nAction: lookup[pier]{tail}") for r in server.requests)
-    assert (result.answer, result.warnings) == ("240 m", ())
-    assert [step.text for step in result.steps] == [
-        "Thought: x\nAction: lookup[pier]", "Thought: y\nAction: finish[240 m]",
-    ]  # fmt: skip
-
-
-IGNORED = "the model server does not keep to the grammar it was given"
-
-
-def test_a_server_that_ignores_the_grammar_is_reported_once() -> None:
-    turns = [" x\nAction: search[a]", " x\nAction: search[b]", " x\nAction: finish[240 m]"]
-    with FakeServer(*writing(*turns)) as server:
-        result = Agent(tools=[lookup], model=llamacpp(server), constrain="auto").run("x?")
-        unconstrained = Agent(tools=[lookup], model=llamacpp(server)).run("x?")
-    assert [warning for warning in result.warnings if warning.startswith(IGNORED)] == list(result.warnings)
-    assert len(result.warnings) == 1
-    assert result.answer == "240 m"
-    assert unconstrained.warnings == ()
-
-
-@pytest.mark.parametrize(("stop_type", "own_stop"), [("limit", ()), ("word", ("\n\n",))])
-def test_a_text_that_was_cut_is_no_sign_of_a_server_that_ignores_the_grammar(stop_type: str, own_stop: Any) -> None:
-    answers = [*writing(" I think", stop_type=stop_type), *writing(" x\nAction: finish[x]")]
-    with FakeServer(*answers) as server:
-        result = Agent(tools=[lookup], model=llamacpp(server), constrain="auto", stop=own_stop).run("x?")
-    assert (result.answer, result.warnings) == ("x", ())
-
-
-def test_a_refused_connection_after_a_grammar_request_is_reported_with_a_hint() -> None:
-    server = FakeServer(*writing("\nAction: lookup[pier]"))
-    with server:
-        model = llamacpp(server)
-        run = Agent(tools=[lookup], model=model, constrain="auto").steps("x?")
-        next(iter(run))
-    list(run)
-    assert run.result.stop_reason == "llm_error"
-    assert "is it running" in run.result.message
-    assert "held a grammar" in run.result.message and "constrain: off" in run.result.message
-
-
-@pytest.mark.parametrize(
-    ("status", "hint"), [(500, True), (400, True), (401, False), (404, False), (503, False)]
-)
-def test_which_refusals_hint_at_the_grammar(status: int, hint: bool) -> None:
-    with FakeServer(error(status, {"error": {"message": "Unexpected empty grammar stack"}})) as server:
-        constrained = Agent(tools=[lookup], model=llamacpp(server), constrain="auto").run("x?")
-        free = Agent(tools=[lookup], model=llamacpp(server)).run("x?")
-    assert constrained.stop_reason == free.stop_reason == "llm_error"
-    assert ("held a grammar" in constrained.message) == hint
-    assert "held a grammar" not in free.message
-
-
-def test_a_field_of_the_author_comes_before_that_of_the_engine() -> None:
-    with FakeServer(*writing("\nAction: finish[x]")) as server:
-        Agent(tools=[lookup], model=llamacpp(server), constrain="auto", options={"grammar": "mine"}).run("x?")
-        assert server.requests[0].json["grammar"] == "mine"
-
-
-def test_functions_and_scripts_are_not_bothered_with_a_grammar() -> None:
-    def llm(prompt: str, stop: list[str]) -> str:
-        return TURN if "Observation:" not in prompt.rpartition("Question:")[2] else " ok\nAction: finish[x]"
-
-    assert react("x?", llm, [lookup], constrain="auto").answer == "x"
-    assert react("x?", ScriptedModel(["\nAction: finish[x]"]), [lookup], constrain="lazy").answer == "x"
-    completion = ScriptedModel(["\nAction: finish[x]"]).complete(
-        "x", stop=[], options=Options(), constraint=turn_of([lookup])
-    )
-    assert completion == Completion("\nAction: finish[x]")
-
-
-@pytest.mark.parametrize(("value", "complaint"), [("sometimes", "constrain must be off or auto or lazy"), (True, "not True")])
-def test_a_setting_that_is_none(value: Any, complaint: str) -> None:
-    with pytest.raises(AuthorError, match=complaint):
-        Agent(tools=[lookup], model=ScriptedModel([]), constrain=value)
-
-
-# -- the command
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> Project:
-    prompt = "---\ntools: tools.py\nallow: [text]\n{constrain}---\n{{% extends 'react.j2' %}}\n"
-    tools = "def text(query: str): ...\ndef other(): ...\n"
-    files = {"p.j2": prompt.format(constrain=""), "bad.j2": prompt.format(constrain="constrain: onn\n"), "tools.py": tools}
-    return Project(tmp_path, files)
-
-
-@pytest.mark.parametrize("language", ["gbnf", "regex", "lark"])
-def test_the_command_prints_the_grammar_of_a_prompt(project: Project, language: str) -> None:
-    done = project.run(f"grammar p.j2 --as {language}")
-    assert (done.code, done.err) == (0, "")
-    assert done.out.rstrip("\n") == getattr(turn_of([text]), language).rstrip("\n")
-    assert done.out.endswith("\n") and not done.out.endswith("\n\n")
-    if language == "gbnf":
-        assert project.run("grammar p.j2").out == done.out
-
-
-def test_what_the_command_says_about_a_prompt_that_is_wrong(project: Project) -> None:
-    done = project.run("grammar bad.j2")
-    assert (done.code, done.out) == (2, "")
-    assert done.err == "bad.j2:4: constrain must be off or auto or lazy, not 'onn'\n"
-    assert project.run("grammar none.j2").code == 2

@@ -252,7 +252,7 @@ VALUES = [
 ]
 
 
-@pytest.mark.parametrize(("value", "text"), VALUES, ids=[repr(value) for value, _ in VALUES])
+@pytest.mark.parametrize(("value", "text"), VALUES, ids=[ascii(text) for _, text in VALUES])
 def test_a_result_as_text(value: Any, text: str) -> None:
     assert text_of(value) == text
 

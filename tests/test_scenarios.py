@@ -391,6 +391,7 @@ SURROGATE_TURNS = {
     "in-an-argument": ["Action: search[\udc9d]"],
     "in-an-unreadable-turn": ["\udc9d"],
     "in-json": [r'Action: search[{"query": "\ud83d"}]'],
+    "in-reasoning-that-was-cut": ["<think>\ud800", "</think>Action: search[x]"],
     "in-an-answer": [r'Action: finish[{"answer": "\ud83d"}]'],
 }
 

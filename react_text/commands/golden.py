@@ -272,6 +272,7 @@ def _show(pending: Pending, counter: str) -> None:
         lines = [f"    + {visible(line)}" for line in actual.body.removesuffix("\n").split("\n")]
     else:
         lines = [f"  {change}" for change in changes] if len(changes) > 1 else []
+        sys.stdout.flush()  # another program may write next
         if external_diff(pending.golden, pending.path):
             return
         lines += step_diff(expected, actual, changes)
