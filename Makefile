@@ -9,7 +9,7 @@ run: $(VENV)/run.stamp
 	$(BIN)/react-text run prompts/cloud_spend.j2
 
 test: lint
-	$(BIN)/pytest --react-tools -m "not live and not benchmark"
+	$(BIN)/pytest -n 2 --react-tools -m "not live and not benchmark"
 
 lint: $(VENV)/test.stamp
 	$(BIN)/ruff check .

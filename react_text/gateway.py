@@ -22,9 +22,10 @@ from typing import Any, ClassVar
 from .arguments import ArgumentError, Parameter, read_arguments
 from .errors import Mistake, did_you_mean
 from .models.base import Usage
-from .nearmiss import FINISH, action as written_action
-from .parse import Action
+from .nearmiss import FINISH
+from .nearmiss import action as written_action
 from .output import settled, text_of
+from .parse import Action
 from .settings import Limits, Repeats, Settings
 from .tools import Tool, Toolbox
 

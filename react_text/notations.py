@@ -35,8 +35,8 @@ def to_lark(root: Form) -> str:
 
 
 class _Writer:
-    """One notation. `write` is given the place where a form is to stand: 0 among alternatives, 1 in a sequence, 2 before
-    the count of a repetition."""
+    """One notation. `write` is given the place where a form is to stand: 0 among alternatives, 1 in a sequence, 2
+    before the count of a repetition."""
 
     between = " "
     opening = "("

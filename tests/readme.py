@@ -22,7 +22,8 @@ README = ROOT / "README.md"
 
 # The order in which data flows: a module imports only from those before it.
 MODULES = (  # noqa: SIM905
-    "version errors files frontmatter labels numbers examples scan nearmiss parse output arguments tools models.base "
+    "version errors files frontmatter labels numbers examples scan forms number_forms pattern_forms "
+    "notations nearmiss parse output arguments argument_forms tools grammar models.base "
     "models.special models.chat_template settings templates prompt observe layout trace models.wire "
     "models.connection models.fit models.received models.endpoint models.http models.openai models.llamacpp "
     "models.vllm models.ollama models.tgi models.sglang models.lmstudio models.koboldcpp models.tabbyapi "
@@ -33,7 +34,7 @@ MODULES = (  # noqa: SIM905
     "lint.prompts lint.rules lint fill resume show author scaffold formats "
     "formats.langchain formats.react2022 formats.chat formats.finetune formats.markdown live pytest_plugin "
     "commands.common commands.run commands.init commands.author commands.show commands.convert commands.doctor "
-    "commands.golden commands.lint commands.evaluate commands.live commands cli"
+    "commands.live commands.golden commands.lint commands.evaluate commands.grammar commands cli"
 ).split()
 
 

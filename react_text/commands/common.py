@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import AuthorError
-from ..files import write
 
 DONE, NO_ANSWER, AUTHOR, SERVER, INTERRUPTED = 0, 1, 2, 3, 130
 

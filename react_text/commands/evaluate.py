@@ -6,7 +6,6 @@ import argparse
 import json
 import sys
 from pathlib import Path
-from typing import Any
 
 from ..errors import AuthorError
 from .common import DONE, NO_ANSWER, Register, settings

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from ..errors import AuthorError
 from ..files import from_here
 from .common import AUTHOR, DONE, NO_ANSWER, Register, edit_file
+from .live import live_options, run_live
 
 if TYPE_CHECKING:
     from ..review import Pending
@@ -28,6 +29,8 @@ def register(command: Register) -> None:
     _paths(test, "trace files, or folders of them")
     test.add_argument("--tools", action="store_true", help="run the real tools instead of answering from the file")
     test.add_argument("--update", action="store_true", help="write what has changed to NAME.trace.new, for review")
+    test.add_argument("--live", dest="model", metavar="MODEL", help="run the cases with a real model instead")
+    live_options(test)
     _force(test)
 
     review = command("review", run_review, "go through what is pending: see the difference, accept, reject, edit")
@@ -60,6 +63,8 @@ def register(command: Register) -> None:
 
 def run_tests(arguments: argparse.Namespace) -> int:
     """`react-text test [PATH...]`"""
+    if arguments.model or arguments.models or arguments.prompts:
+        return run_live(arguments)
     from ..diff import coloured, report
     from ..golden import Case, Library, collect
     from ..review import lacking, pending_path, refuse_in_ci, write_pending

@@ -37,8 +37,6 @@ def register(command: Register) -> None:
     )
     live.add_argument("--model", metavar="SPEC", help="the model, as for run")
     live_options(live)
-    live.add_argument("--models", metavar="A,B", help="compare two models run by run; the second is judged")
-    live.add_argument("--prompts", metavar="X,Y", help="compare two prompt files run by run; the second is judged")
 
 
 def live_options(command: argparse.ArgumentParser) -> None:
@@ -49,6 +47,8 @@ def live_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of the prompt")
     command.add_argument("--unsafe", action="store_true", help="also run tools that are marked unsafe")
     command.add_argument("--out", type=Path, metavar="DIR", help="save a sample of each path here, as NAME~K.trace")
+    command.add_argument("--models", metavar="A,B", help="compare two models run by run; the second is judged")
+    command.add_argument("--prompts", metavar="X,Y", help="compare two prompt files run by run; the second is judged")
     command.add_argument("--json", action="store_true", help="print the figures as JSON")
 
 

@@ -20,7 +20,6 @@ from react_text.models.llamacpp import LlamaCpp
 from react_text.models.local import shared_server
 from react_text.nearmiss import FINISH
 from react_text.tools import Toolbox
-
 from tests.test_grammar import NAMED, TOOLS
 
 pytestmark = pytest.mark.live
