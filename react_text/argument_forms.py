@@ -97,9 +97,10 @@ def _text(name: str, group: Form, without: str, line: LineForm | None) -> Form:
 
 def _listed_text(line: LineForm | None) -> Form:
     """A text among several arguments: bare words, or in double quotes."""
-    # An apostrophe stands inside a word only, where it opens no string.
+    # An apostrophe stands inside a word only, where it opens no string. No colon and blank: small models copy the usage
+    # of a tool, `team: str, month: str`.
     word = but(SPACE, _QUOTES, "[]［【(){}=,，:：")
-    bare = seq(word, many(alt(word, any_of("'’"), seq(some(any_of(" :：")), word))))
+    bare = seq(word, many(alt(word, any_of("'’"), seq(some(" "), word), seq(any_of(":："), word))))
     escape = seq("\\", but("\n"))
     rest = many(alt(but('"\\\n'), escape))
     below = many(seq("\n", line(rest, without='"\\', turns=(escape,)))) if line else seq()

@@ -5,7 +5,7 @@ Whatever changes a step that is over begins the run anew, with the steps that ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -47,8 +47,8 @@ class Session:
     """One trace in the making.
 
     `past` are the steps that are there already, `by_hand` the numbers of those whose observations no tool gave.
-    `propose(step)` gives the model that `:model` asks, `edit` changes a
-    text in an editor, `lint` gives what is to be said about a trace.
+    `propose(step)` gives the model that `:model` asks, `edit` changes a text in an editor, `lint` gives what is to be
+    said about a trace.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Session:
         question: str | None = None,
         variables: Mapping[str, Any] | None = None,
         past: Sequence[TraceStep] = (),
-        by_hand: Sequence[str] = (),
+        by_hand: Collection[int] = (),
         propose: Callable[[int], Model] | None = None,
         edit: Callable[[str], str] | None = None,
         lint: Callable[[Trace], Sequence[str]] | None = None,
@@ -70,7 +70,7 @@ class Session:
         self.past = list(past)
         self.propose, self.edit, self.lint = propose, edit, lint
         self.labels: Labels = agent.settings.labels
-        self.by_hand = {int(n) for n in by_hand if str(n).isdecimal() and int(n) <= len(past)}
+        self.by_hand = {number for number in by_hand if number <= len(past)}
         self.saved: dict[Path, bytes] = {}
         self.human = Human(self.labels, read, self.command)
         agent.model = self.human
@@ -157,7 +157,7 @@ class Session:
             path.parent.mkdir(parents=True, exist_ok=True)
             write(path, data)
         except (AuthorError, OSError) as error:
-            self.display.note(str(error))
+            self.display.note(printable(str(error)))
             return False
         self.saved[path] = data
         self.display.note(f"saved {path}")

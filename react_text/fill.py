@@ -106,6 +106,16 @@ def unfilled_turns(trace: Trace) -> list[Turn]:
     return turns
 
 
+def steps_by_hand(trace: Trace) -> set[int]:
+    """The steps whose observations no tool has given: `hand: [2]` in the front matter. Raises AuthorError."""
+    given = trace.meta.get("hand") or ()
+    numbers = [given] if isinstance(given, str) else list(given)
+    for number in numbers:
+        if not str(number).isdecimal():
+            raise AuthorError(f"hand must list the numbers of steps, not {number!r}", path=trace.path)
+    return set(map(int, numbers))
+
+
 def _split(text: str, labels: Labels) -> Iterator[str]:
     number = " [0-9]+" if labels.numbered else ""
     thought, action = (re.compile(f"{re.escape(word)}{number}:") for word in (labels.thought, labels.action))
@@ -159,7 +169,7 @@ class _Filling:
                 raise self._error(f"there is no step {step}: this trace has {len(self.turns)}")
         pairs = [(turn.text, turn.observation) for turn in self.turns]
         self.draft = Trace.record(self.trace.task, pairs, self.trace.labels, self.trace.meta)
-        self.by_hand = {int(n) for n in self.trace.meta.get("hand") or () if str(n).isdecimal()} - set(only)
+        self.by_hand = steps_by_hand(self.trace) - set(only)
         self.consent: set[int] = set()
         self.number = 0
         self.past: list[TraceStep] = []

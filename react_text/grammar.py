@@ -29,6 +29,7 @@ Refused = Callable[[Tool, Mapping[str, Any]], bool]
 # What may stand around the word of a label, see `labels`.
 _MARKS = ("-", " \t*_#>`.)", "0-9０-９")
 _COLONS = ":："
+_TELLING = 3  # letters by which a label is known
 _MOST_CALLS = 400  # ways to call one tool, to look through for those that were taken
 
 
@@ -80,7 +81,7 @@ class Grammar:
         self.labels = labels
         self.lazy = lazy
         line = _line_form(labels)
-        self._thought = _thought(line)
+        self._thought = _thought(labels, line)
         self._arguments = {
             each.name: arguments_form(each.parameters, line if each.options.multiline else None)
             for each in tools.values()
@@ -136,40 +137,62 @@ def _is_refused(tool: Tool, arguments: str, refused: Refused) -> bool:
         return False
 
 
-def _thought(line: LineForm) -> Form:
+def _thought(labels: Labels, line: LineForm) -> Form:
     """Free text in lines, perhaps behind a reasoning block. A `<` may not begin a tag or a control token, and behind a
     colon there is no opening bracket: `I know. Action: search[x] Observation: y` would be an action in the middle."""
     tag = "<|/｜A-Za-z\n"
     before = many(alt(but("<\n", _COLONS), seq("<", but(tag, _COLONS))))
     behind = many(alt(but("<[\n"), seq("<", but(tag, "["))))
     rest = Rule("rest", seq(before, optional(seq(any_of(_COLONS), behind))))
-    each = Rule("line", line(rest, without="<"))
     inside = many(alt(but("<"), seq(some("<"), but("</"))))
     think = Rule("think", seq("<think>", inside, "</think>"))
-    return seq(optional(think), each, many(seq("\n", each)))
+    more = many(seq("\n", optional("\n"), _other_line(labels, rest)))
+    return seq(optional(think), Rule("line", line(rest, without="<")), more, optional("\n"))
+
+
+def _other_line(labels: Labels, rest: Form) -> Form:
+    """A further line of a thought, which is not empty. It does not even begin like a label: a small model that wants to
+    write an observation and is stopped at its colon only goes on and on without one (`Observation 1 - `)."""
+
+    def branch(words: set[str], *others: str) -> Form:
+        """What may follow where the rest of a label could be one of `words`."""
+        heads = sorted({word[0] for word in words})
+        forms = [seq(but("<\n", _COLONS, *others, *_spellings(heads)), rest)]
+        for head in heads:
+            tails = {word[1:] for word in words if word[0] == head}
+            if "" not in tails:
+                forms.append(seq(any_of(*_spellings([head])), optional(branch(tails))))
+        return alt(*forms)
+
+    beginnings = {word.lower()[:_TELLING] for word in _bare(labels) if word}
+    return Rule("more", alt(seq(many(any_of(*_MARKS)), branch(beginnings, *_MARKS)), some(any_of(*_MARKS))))
 
 
 def _line_form(labels: Labels) -> LineForm:
     """Lines that do not begin with a label. Without look-ahead this is told by the first colon: there is none while a
     line begins with the first letter of a label and consists of nothing but the characters of labels."""
-    words = [labels.thought, labels.action, labels.observation, labels.question]
-    marks = any_of(*_MARKS)
-    starts = _spellings(next((letter for letter in word if letter not in marks), "") for word in words)
-    letters = _spellings(letter for letter in "".join(words) if letter not in marks)
+    starts = _spellings(word[0] for word in _bare(labels) if word)
+    letters = _spellings("".join(_bare(labels)))
 
     def line(rest: Form, *, without: str, turns: Sequence[Form] = (), blank: bool = True) -> Form:
         outside = ["\n", without, _COLONS, *_MARKS]
         free = seq(alt(but(*outside, *starts), *turns), rest)
         spelled = seq(alt(but(*outside, *letters), *turns), rest)
         body = alt(free, seq(any_of(*starts), many(any_of(*_MARKS, *letters)), optional(spelled)))
-        return seq(many(marks), optional(body) if blank else body)
+        return seq(many(any_of(*_MARKS)), optional(body) if blank else body)
 
     return line
 
 
+def _bare(labels: Labels) -> list[str]:
+    """The words of the labels without what may stand before any label."""
+    words = (labels.thought, labels.action, labels.observation, labels.question)
+    return [word.lstrip("".join(filter(any_of(*_MARKS).__contains__, word))) for word in words]
+
+
 def _spellings(letters: Iterable[str]) -> tuple[str, ...]:
     """The characters that a pattern without regard to case takes for one of `letters`: to it, `ſ` is an `s` too."""
-    return tuple(dict.fromkeys(spelling for letter in letters if letter for spelling in _spelled(letter)))
+    return tuple(dict.fromkeys(spelling for letter in letters for spelling in _spelled(letter)))
 
 
 @lru_cache(maxsize=256)

@@ -98,6 +98,7 @@ STYLES: dict[str, dict[str, Any]] = {
     "one line": {},
     "indented": {"indent": 4},
     "not in ASCII": {"indent": 2, "ensure_ascii": False},
+    "by hand": {"separators": (" ,\n", " :\t")},
 }
 
 
@@ -143,6 +144,18 @@ def test_the_examples_of_a_paper_file_become_traces(
     assert {f"{t.labels.question} {'numbered' if t.labels.numbered else 'plain'}" for t in traces} == {labels}
     assert [len(trace.steps) for trace in traces] == steps
     assert [trace.meta.get("answer") for trace in traces] == answers
+
+
+def test_another_value_goes_among_the_keys_of_a_file(project: Project) -> None:
+    project.write("prompts.json", '{"a": "\\u0041",\n "b": "x \\" y"}\n')
+    project.write("c.trace", "Question: q\nThought: t\n")
+    assert project.run("export react2022 c.trace --key b --into prompts.json").out == (
+        '{"a": "\\u0041",\n "b": "Question: q\\nThought: t\\n"}\n'
+    )
+    assert json.loads(project.run("export react2022 c.trace --into prompts.json").out) == {
+        "a": "A", "b": 'x " y', "c": "Question: q\nThought: t\n",
+    }  # fmt: skip
+    assert json.loads(project.run("export react2022 c.trace c.trace").out) == {"c": "Question: q\nThought: t\n" * 2}
 
 
 def test_the_parts_of_an_example() -> None:

@@ -324,9 +324,10 @@ def test_state_goes_from_step_to_step(project: Project) -> None:
         (HEAD, "--step 1 --all", "--step and --all exclude each other"),
         (HEAD, "--tools none.py", "none.py: no such tools module"),
         (HEAD.replace("# ours", "\nsettings: {max_step: 4}"), "", "'max_step' (did you mean max_steps?)"),
+        (HEAD.replace("# ours", "\nhand: [a]"), "", "traces/a.trace: hand must list the numbers of steps, not 'a'"),
     ],
     ids=["no prompt", "a wrong prompt", "other labels", "a text game", "no such step", "step and all", "no tools",
-         "settings"],
+         "settings", "hand"],
 )  # fmt: skip
 def test_a_trace_that_cannot_be_filled_is_left_alone(project: Project, head: str, command: str, message: str) -> None:
     written(project, CRATES + END, head)

@@ -197,6 +197,7 @@ def _session(arguments: argparse.Namespace) -> Session:
     from ..agent import Agent
     from ..author import Session
     from ..display import Display
+    from ..fill import steps_by_hand
     from ..models.human import Human
     from ..prompt import Prompt
     from ..resume import Resumption
@@ -212,7 +213,7 @@ def _session(arguments: argparse.Namespace) -> Session:
         inputs = resumption.trace.meta.get("inputs") or {}
         question = resumption.case.question(agent, inputs)
         given = {"question": question, "variables": inputs, "past": resumption.trace.steps[: resumption.step - 1]}
-        given["by_hand"] = resumption.trace.meta.get("hand") or ()
+        given["by_hand"] = steps_by_hand(resumption.trace)
     elif arguments.prompt:
         agent = Agent(Prompt.load(arguments.prompt), model=Human(), **settings)
     else:

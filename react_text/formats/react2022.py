@@ -11,9 +11,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
 from pathlib import Path
-from typing import Any
 
 from ..errors import AuthorError, did_you_mean
 from ..formats import Imported, file_name, numbered
@@ -26,6 +24,7 @@ from ..trace import Trace
 
 _TURNS = ((NUMBERED, r"^(?:Thought|Action) ([0-9]+):"), (PLAIN, r"^(?:Thought|Action)():"), (ARROW, r"^>()"))
 _TASK = re.compile(r"^([A-Za-z][\w ]{0,40}):", re.M)
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 _QUESTION = "{{ labels.question }}: {{ question }}\n{{ transcript }}{{ cue }}"
 
 
@@ -72,10 +71,18 @@ def joined(paths: Sequence[Path]) -> str:
 
 
 def written(value: str, key: str, into: Path | None = None) -> str:
-    """The JSON file. `into` is one whose other keys and whose style are kept. Raises AuthorError."""
-    values = _values(into) if into else {}
-    style = _style(read_text(into), values) if into else (None, True, "\n")
-    return _dumped({**values, key: value}, style)
+    """The JSON file; `into` is one of which every other byte is kept. Raises AuthorError."""
+    if into is None:
+        return json.dumps({key: value}, indent=2, ensure_ascii=False) + "\n"
+    _values(into)
+    text = read_text(into)
+    literals = list(_STRING.finditer(text))  # keys and values by turns: there is nothing else in it
+    for name, own in zip(reversed(literals[::2]), reversed(literals[1::2]), strict=True):
+        if json.loads(name[0]) == key:
+            literal = own[0] if json.loads(own[0]) == value else json.dumps(value)
+            return text[: own.start()] + literal + text[own.end() :]
+    end = literals[-1].end()
+    return f"{text[:end]}, {json.dumps(key)}: {json.dumps(value)}{text[end:]}"
 
 
 def _values(path: Path) -> dict[str, str]:
@@ -132,9 +139,10 @@ def _prompt(head: str, examples: Sequence[_Example], names: Sequence[str], label
         raise AuthorError("a template cannot hold the carriage returns before its first example")
     own = [f"question: {labels.question}"] if labels.question != PLAIN.question else []
     own += ["numbered: true"] if labels.numbered else []
-    settings = {"": "", "numbered: true": "labels: numbered\n"}.get(", ".join(own), f"labels: {{{', '.join(own)}}}\n")
+    words = "numbered" if own == ["numbered: true"] else f"{{{', '.join(own)}}}"
+    setting = f"labels: {words}\n" if own else ""
     listed = ", ".join(f"{file_name(name)}.trace" for name in names)
-    text = [f"---\nexamples: [{listed}]\n{settings}---\n", _as_template(head)]
+    text = [f"---\nexamples: [{listed}]\n{setting}---\n", _as_template(head)]
     for number, example in enumerate(examples):
         # An example always brings a newline; the value may end without one.
         cut = "" if example.body.endswith("\n") else "[:-1]"
@@ -154,17 +162,3 @@ def _as_template(text: str) -> str:
 def _head(path: Path) -> str:
     prompt = Prompt.load(path)
     return prompt.open(prompt.question or "?", load_tools(prompt.tools)).head
-
-
-_Style = tuple[int | None, bool, str]
-
-
-def _style(text: str, values: dict[str, Any]) -> _Style:
-    """How a JSON file was written: its indentation, whether in ASCII alone, how it ends."""
-    styles = product((None, 0, 1, 2, 3, 4, 8), (True, False), ("", "\n"))
-    return next((style for style in styles if _dumped(values, style) == text), (None, True, "\n"))
-
-
-def _dumped(values: dict[str, Any], style: _Style) -> str:
-    indent, ascii_only, end = style
-    return json.dumps(values, indent=indent, ensure_ascii=ascii_only) + end
