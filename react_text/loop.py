@@ -22,7 +22,7 @@ from .models.base import Constraint, Model, PromptText, Usage
 from .models.chat_template import ChatTemplate, find_template
 from .nearmiss import FINISH
 from .observe import Observer, frame, label_like
-from .parse import Turn, parse_turn
+from .parse import Turn, parse_turn, reasoning
 from .prompt import OpenPrompt
 from .result import Interrupted, Result, Step, explain, trace_of
 from .settings import Settings, plain_values
@@ -133,6 +133,8 @@ class Run:
             error, observation = mistake.message, self.observer.mistake(mistake)
             outcome = mistake.outcome
             self.stop_reason = self.gateway.verdict(mistake)
+        if self.settings.think == "keep" and (thinking := reasoning(asked.text, self.labels)):
+            kept = f"{thinking}\n{kept}" if kept else thinking
         return self._append(asked, turn, kept, observation, error, outcome, time.monotonic() - started)
 
     def _last_words(self) -> Step:

@@ -109,6 +109,13 @@ def has_open_think(text: str, labels: Labels = PLAIN) -> bool:
     return "<think" in text.casefold() and _Reader(text, labels).open_think
 
 
+def reasoning(text: str, labels: Labels = PLAIN) -> str:
+    """The closed reasoning blocks of a completion as they were written, for transcripts that keep them."""
+    reader = _Reader(text, labels)
+    closed = reader.hidden[:-1] if reader.open_think else reader.hidden
+    return "".join(text[slice(*span)] for span in closed if span[0] < reader.end).strip()
+
+
 def same_name(name: str) -> str:
     """What two spellings of one tool name have in common: they may differ in case, `-` and `_`."""
     return name.casefold().replace("-", "").replace("_", "")

@@ -458,3 +458,24 @@ def test_scripted_runs_at_once_do_not_share_their_place() -> None:
 
     first, second = steps(), steps()
     assert [next(first), next(second), next(first), next(second), next(first), next(second)] == [1, 1, 2, 2, 3, 3]
+
+
+THINKING = "<think>Thought: perhaps\nObservation: no\nAction: search[b]</think>Look it up.\nAction: search[pier]"
+
+
+@pytest.mark.parametrize(("think", "kept"), [("drop", False), ("keep", True)])
+def test_reasoning_blocks_stay_in_the_transcript_only_where_the_prompt_keeps_them(think: str, kept: bool) -> None:
+    prompts: list[str] = []
+
+    def llm(prompt: str, stop: list[str]) -> str:
+        prompts.append(prompt)
+        return THINKING if len(prompts) == 1 else " Known.\nAction: finish[240 m]"
+
+    result = react("How long?", llm, {"search": lambda query: "240 m"}, think=think)
+    assert (result.answer, result.steps[0].arguments) == ("240 m", "pier")
+    assert ("<think>" in prompts[1]) == ("<think>" in str(result.trace)) == kept
+    again = Trace.load(result.trace.dump())
+    assert [step.arguments for step in again.steps] == ["pier", "240 m"]
+    assert [step.observation for step in again.steps] == ["240 m", None]
+    replayed = react("How long?", ScriptedModel.from_trace(again), {"search": lambda query: "240 m"}, think=think)
+    assert str(replayed.trace) == str(result.trace)
