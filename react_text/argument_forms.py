@@ -76,7 +76,7 @@ def free_text(line: LineForm | None = None) -> Form:
         inner = many(alt(bare, seq("[", inner, "]")))
     texts = [_text("text", Rule("nested", seq("[", inner, "]")), "", line)]
     for name, quote in (("single", "'"), ("double", '"')):
-        item = alt(seq(quote, many(but("[]\n\\", quote)), quote), many(but(",[]\n", _QUOTES)))
+        item = alt(seq(quote, many(but("[]\n\\", _QUOTES)), quote), many(but(",[]\n", _QUOTES)))
         group = Rule(f"nested-{name}", seq("[", item, many(seq(",", many(" "), item)), "]"))
         texts.append(_text(f"text-{name}", group, quote, line))
     return alt(*texts)

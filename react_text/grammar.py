@@ -16,7 +16,7 @@ from typing import Any
 from .argument_forms import LineForm, arguments_form
 from .arguments import ArgumentError, Parameter
 from .errors import ParseError
-from .forms import Form, Rule, Text, alt, any_of, but, many, optional, sentences, seq, some
+from .forms import Form, Rule, alt, any_of, but, many, optional, sentences, seq, some
 from .labels import Labels
 from .nearmiss import FINISH
 from .notations import to_gbnf, to_lark, to_regex
@@ -38,10 +38,12 @@ class TurnConstraint:
     """What a completion may be, in the languages that servers take; see `models.base.Constraint`."""
 
     root: Form
-    action: Form
-    """The part from the label of the action on."""
+    label: Form
+    """How an action begins where only the action is constrained."""
 
-    label: str
+    action: Form
+    """The action, its label included, as it is constrained there."""
+
     lazy: bool = False
 
     @cached_property
@@ -63,7 +65,7 @@ class TurnConstraint:
     @property
     def trigger(self) -> str:
         # Without the blank behind it: a trigger that ends inside a token makes llama-server fail.
-        return f"\n({to_regex(Text(self.label))})"
+        return f"\n({to_regex(self.label)})"
 
     def accepts(self, text: str) -> bool:
         """Whether a whole completion keeps to it."""
@@ -92,16 +94,20 @@ class Grammar:
     def after(self, cue: str, step: int, refused: Refused | None = None) -> TurnConstraint | None:
         """What may follow a prompt that ends in `cue`: the label of a thought, that of an action, or `Action: finish[`.
         None for another ending. Calls that are `refused` are left out where a tool has few."""
+        thought_cue = self.labels.cue(self.labels.thought, step)
         action_cue = self.labels.cue(self.labels.action, step)
-        call = self._call(refused)
-        action = seq(action_cue, " ", call, optional("\n"))
-        if cue == self.labels.cue(self.labels.thought, step):
-            return TurnConstraint(seq(self._thought, "\n", action), action, action_cue, self.lazy)
-        if cue == action_cue:
-            return TurnConstraint(seq(" ", call, optional("\n")), action, action_cue)
-        if cue == f"{action_cue} {FINISH}[":
-            return TurnConstraint(seq(self._answer, "]", optional("\n")), action, action_cue)
-        return None
+        call = seq(" ", self._call(refused), optional("\n"))
+        forms = {
+            thought_cue: seq(self._thought, "\n", action_cue, call),
+            action_cue: call,
+            f"{action_cue} {FINISH}[": seq(self._answer, "]", optional("\n")),
+        }
+        if cue not in forms:
+            return None
+        # A thought that is left alone may end in a label without its number.
+        number = optional(seq(" ", some(any_of("0-9")))) if self.labels.numbered else seq()
+        label = seq(self.labels.action, number, ":")
+        return TurnConstraint(forms[cue], label, seq(label, call), self.lazy and cue == thought_cue)
 
     def _call(self, refused: Refused | None) -> Form:
         """One call. Tools with arguments of one form share it."""

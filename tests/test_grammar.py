@@ -38,6 +38,7 @@ from react_text.tools import Toolbox
 
 from .gbnf import Gbnf
 from .sentences import sentence
+from .test_linear_time import HOSTILE, grows_linearly
 
 ROOT = Path(__file__).parents[1]
 OWN = Labels(thought="思考", action="行动", observation="观察", question="问题")
@@ -134,6 +135,17 @@ def test_random_turns_are_read_as_they_are_meant_and_convert(labels: Labels) -> 
             assert lazy.accepts(text[text.rindex(f"\n{action}") + 1 :]), text
 
 
+@pytest.mark.parametrize("name", ["text", "anything", "python", "write"])
+def test_quotes_and_brackets_are_seen_as_the_parser_sees_them(name: str) -> None:
+    """A quoted string must not begin at one depth of brackets and end at another."""
+    tools, random = TOOLS.only([name]), Random(name)
+    root = Grammar(tools, PLAIN).after("Action:", 1)
+    assert root
+    for _ in range(3000):
+        turn = "\nAction:" + sentence(root.root, random, random.choice([0.5, 0.7, 0.8]), "\"'“‘”’[],=:: a\n]］\\")
+        read_back(turn, TOOLS, PLAIN)
+
+
 @settings(max_examples=50)
 @given(st.from_regex(turn_of([text, dates]).regex, fullmatch=True))
 def test_turns_that_match_the_regex_are_read(turn: str) -> None:
@@ -153,6 +165,14 @@ def test_damaged_turns_are_let_through_by_all_notations_or_by_none(seed: int) ->
     assert Gbnf(constraint.gbnf).accepts(damaged) == accepted
     if accepted:
         read_back(damaged, tools, PLAIN)
+
+
+@pytest.mark.parametrize("shape", HOSTILE.values(), ids=HOSTILE)
+def test_hostile_texts_are_checked_in_linear_time(shape: Callable[[int], str]) -> None:
+    constraint = turn_of([text, python, write, config])
+    assert not constraint.accepts(shape(1000))
+    assert grows_linearly(constraint.accepts, shape)
+    assert grows_linearly(constraint.accepts, lambda n: f" x\nAction: python[{shape(n)}")
 
 
 @every_label_set
@@ -433,8 +453,11 @@ def test_a_lazy_grammar_leaves_the_thought_alone() -> None:
     grammar = Grammar(load_tools([text]), NUMBERED, lazy=True)
     constraint = grammar.after("Thought 2:", 2)
     assert constraint and constraint.lazy
-    assert constraint.trigger == "\n(Action 2:)"
+    assert constraint.trigger == "\n(Action(?: [0-9]+)?:)", "the number may be left out"
     assert Gbnf(constraint.lazy_gbnf).accepts("Action 2: text[x]\n")
+    assert Gbnf(constraint.lazy_gbnf).accepts("Action: text[x]")
+    part = grammar.after("Action 2:", 2)
+    assert part and not part.lazy, "there is no thought to leave alone"
     assert constraint.accepts(" <b> [x]: Observation\nAction 2: text[x]")
     assert constraint.accepts(" never triggered")
     assert not constraint.accepts(" x\nAction 2: other[x]")

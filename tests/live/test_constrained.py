@@ -16,8 +16,10 @@ from react_text import Agent, Completion, Options, ParseError, Prompt, load_tool
 from react_text.arguments import ArgumentError, Parameter, read_arguments
 from react_text.grammar import Grammar
 from react_text.labels import PLAIN
+from react_text.models.http import HTTPModel
 from react_text.models.llamacpp import LlamaCpp
 from react_text.models.local import shared_server
+from react_text.models.openai import OpenAICompletions
 from react_text.nearmiss import FINISH
 from react_text.tools import Toolbox
 from tests.test_grammar import NAMED, TOOLS
@@ -47,7 +49,7 @@ class Case:
         tools = tools if prompt.settings.allow is None else tools.only(prompt.settings.allow)
         return cls(tools, prompt.open(None, tools).text("", "Thought:"))
 
-    def write(self, model: LlamaCpp, seed: int, constrain: str, max_tokens: int = 256) -> Completion:
+    def write(self, model: HTTPModel, seed: int, constrain: str, max_tokens: int = 256) -> Completion:
         grammar = Grammar(self.tools, PLAIN, lazy=constrain == "lazy")
         return model.complete(
             self.prompt,
@@ -126,6 +128,20 @@ def test_a_grammar_of_all_tools_loads(model: LlamaCpp) -> None:
     for constrain in ("auto", "lazy"):
         completion = case.write(model, 1, constrain)
         assert completion.finish == "length" or case.complaint(completion.text) == ""
+
+
+def test_the_endpoint_of_openai_takes_the_grammar_too(model: LlamaCpp) -> None:
+    case = Case.of(PROMPTS[0])
+    completion = case.write(OpenAICompletions(model.url), 1, "auto")
+    assert completion.constrained
+    assert case.complaint(completion.text) == ""
+
+
+def test_a_grammar_that_is_none_is_refused_with_a_hint_and_the_server_lives_on(model: LlamaCpp) -> None:
+    result = Agent(PROMPTS[0], model=model, constrain="auto", options={"grammar": 'root ::= "'}).run()
+    assert result.stop_reason == "llm_error"
+    assert "answered 400" in result.message and "held a grammar" in result.message
+    assert model.complete("The", stop=[], options=Options(max_tokens=1)).text
 
 
 @pytest.mark.parametrize("constrain", ["auto", "lazy"])
