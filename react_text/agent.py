@@ -18,6 +18,7 @@ from .observe import Observer
 from .prompt import Prompt
 from .recorded import recorded_world
 from .result import Result, Step
+from .scratchpad import run_tools
 from .settings import Settings
 from .tools import ToolSource, load_tools, make_tool
 from .trace import TraceStep
@@ -46,11 +47,11 @@ class Agent:
         **settings: Any,
     ) -> None:
         self.prompt = prompt if isinstance(prompt, Prompt) else Prompt.load(prompt) if prompt else Prompt.base()
-        self.tools = load_tools(self.prompt.tools if tools is None else tools)
         if settings.get("allow") is not None:
             settings["allow"] = _allowed_names(settings["allow"])
         self.overrides = settings
         self.settings: Settings = self.prompt.settings.override(**settings)
+        self.tools = run_tools(self.prompt.tools if tools is None else tools, self.settings)
         if model is None:
             raise AuthorError("an agent needs a model: a URL, scripted:FILE.trace, a function or a model object")
         self.model = open_model(model)

@@ -1,7 +1,7 @@
 """The text between the brackets -> Python values for a tool's parameters, by their annotations.
 
-One parameter takes the whole text; several take `a, b` or `name=value`; a JSON object whose keys are parameters is the
-same as `name=value`. The annotation alone decides the type: `0042` stays text for a `str`, whatever it looks like.
+One parameter takes the whole text; several take `a, b` or `name=value`; a JSON object whose keys are parameters, and
+lines of the form `name: value`, are the same as `name=value`. The annotation alone decides the type: `0042` stays text for a `str`, whatever it looks like.
 """
 
 from __future__ import annotations
@@ -24,14 +24,20 @@ REQUIRED = inspect.Parameter.empty
 
 
 class Pattern:
-    """For `Annotated[str, Pattern(r"\\d{4}-\\d{2}")]`: the whole text must match."""
+    """For `Annotated[str, Pattern(r"\\d{4}-\\d{2}")]`: the whole text must match. `meaning` says it in words (`a month,
+    YYYY-MM`), for errors."""
 
-    def __init__(self, pattern: str) -> None:
+    def __init__(self, pattern: str, meaning: str = "") -> None:
         self.pattern = pattern
+        self.meaning = meaning
         self.compiled = re.compile(pattern)
 
     def __repr__(self) -> str:
         return f"Pattern({self.pattern!r})"
+
+
+class Shape(Pattern):
+    """For texts that a check of their own reads: what a constrained model may write, which the reader is not bound to."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +123,23 @@ def _assigned(text: str, parameters: Sequence[Parameter]) -> dict[str, Any]:
         named = _split_name(text, names)
         value = _unquote(named[1] if named else text)
         return {names[0]: value} if value or isinstance(value, Quoted) else {}
-    return _by_position_or_name(text, names, parameters)
+    lines = _named_lines(text, names)
+    return _by_position_or_name(text, names, parameters) if lines is None else lines
+
+
+def _named_lines(text: str, names: Sequence[str]) -> dict[str, Any] | None:
+    """The values of a text whose every line is `name: value`, as in YAML; None for other texts. `a: 1, b: 2` is no such
+    line."""
+    values: dict[str, Any] = {}
+    lines = [line for line in text.split("\n") if line.strip()]
+    if len(lines) == 1 and "," in text:
+        return None
+    for line in lines:
+        name, colon, value = line.partition(":")
+        if not colon or name.strip() not in names or name.strip() in values:
+            return None
+        values[name.strip()] = _unquote(value.strip())
+    return values or None
 
 
 def _by_position_or_name(text: str, names: list[str], parameters: Sequence[Parameter]) -> dict[str, Any]:
@@ -265,10 +287,12 @@ _READERS: dict[Any, Callable[[Any], Any]] = {
 
 def _checked(value: Any, rules: Sequence[Any]) -> Any:
     for rule in rules if value is not None else ():  # the None of an Optional is not a text or number to check
-        if isinstance(rule, Pattern) and not rule.compiled.fullmatch(str(value)):
+        if type(rule) is Pattern and not rule.compiled.fullmatch(str(value)):
             raise ValueError
         if isinstance(rule, Range) and isinstance(value, (int, float)) and value not in rule:
             raise ValueError
+        if callable(rule) and not isinstance(rule, type):
+            value = rule(value)
     return value
 
 
@@ -318,8 +342,8 @@ def type_name(annotation: Any, *, full: bool = False) -> str:
         for rule in options[1:]:
             if isinstance(rule, Range):
                 name += f" {rule}"
-            if isinstance(rule, Pattern) and full:
-                name += f" matching {rule.pattern}"
+            if type(rule) is Pattern and full:
+                name = rule.meaning or f"{name} matching {rule.pattern}"
         return name
     if origin in (typing.Union, types.UnionType):
         return " or ".join(type_name(option, full=full) for option in options)

@@ -70,8 +70,15 @@ def report(outcome: Outcome, *, whole: bool = False) -> list[str]:
     return [*lines, *first_divergence(golden, outcome.actual, changes, outcome.matching, outcome.head)]
 
 
-def step_diff(expected: Trace, actual: Trace, changes: Sequence[Change], matching: Matching | None = None) -> list[str]:
-    """The whole difference, step by step; steps without a change are only counted."""
+def step_diff(
+    expected: Trace,
+    actual: Trace,
+    changes: Sequence[Change],
+    matching: Matching | None = None,
+    names: tuple[str, str] = ("the golden", "the run"),
+) -> list[str]:
+    """The whole difference, step by step; steps without a change are only counted. `names` are what the two sides are
+    called."""
     expected, actual, matching = _comparable(expected, actual, matching)
     lines = ["@ question", *_changed_lines(expected.task, actual.task)] if expected.task != actual.task else []
     same = 0
@@ -80,7 +87,7 @@ def step_diff(expected: Trace, actual: Trace, changes: Sequence[Change], matchin
         if one == other or not _concerned(changes, number, own):
             same += 1
             continue
-        lines += [*_count(same), _headline(number, own), *_changed_lines(one, other)]
+        lines += [*_count(same), f"@ {headline(number, own, names)}", *_changed_lines(one, other)]
         same = 0
     return _indented([*lines, *(_count(same) if lines else [])])
 
@@ -97,7 +104,7 @@ def first_divergence(
         if one != other and _concerned(changes, number, own):
             seen = head + (actual.before(own) if own else expected.before(number or 1))
             tail = _same_lines("\n".join(seen.removesuffix("\n").split("\n")[-_TAIL:]).lstrip("\n").split("\n"))
-            return _indented([_headline(number, own), *tail, *_changed_lines(one, other)])
+            return _indented([f"@ {headline(number, own)}", *tail, *_changed_lines(one, other)])
     return []
 
 
@@ -107,6 +114,23 @@ def visible(line: str, *, everywhere: bool = False) -> str:
     marked = line[len(kept) :].replace(" ", "·").replace("\t", "→")
     text = printable(kept.replace("\t", "    ") + marked)
     return "".join(c if c.isprintable() else f"<U+{ord(c):04X}>" for c in text)
+
+
+def headline(number: int | None, own: int | None, names: tuple[str, str] = ("the golden", "the run")) -> str:
+    """What a pair of aligned steps is called; None where one side has none."""
+    if number is None:
+        return f"step {own} of {names[1]}: {names[0]} has none here"
+    if own is None:
+        return f"step {number}: {names[1]} has none here"
+    return f"step {number}" if own == number else f"step {number}, step {own} of {names[1]}"
+
+
+def line_changes(one: Sequence[str], other: Sequence[str]) -> Sequence[tuple[str, int, int, int, int]]:
+    """The opcodes (as difflib has them) that make the lines of `one` those of `other`; in linear time when they are
+    many."""
+    if len(one) + len(other) > _MOST_LINES:
+        return _outer(one, other)
+    return SequenceMatcher(None, one, other, autojunk=False).get_opcodes()
 
 
 def likely_cause(expected: str, actual: str) -> str:
@@ -182,14 +206,6 @@ def _step(trace: Trace, number: int | None) -> str:
     return "" if number is None else trace.before(number + 1)[len(trace.before(number)) :]
 
 
-def _headline(number: int | None, own: int | None) -> str:
-    if number is None:
-        return f"@ step {own} of the run: the golden has none here"
-    if own is None:
-        return f"@ step {number}: the run has none here"
-    return f"@ step {number}" if own == number else f"@ step {number}, step {own} of the run"
-
-
 def _count(same: int) -> list[str]:
     return [f"@ {same} step{'s' * (same > 1)} the same"] if same else []
 
@@ -198,11 +214,7 @@ def _changed_lines(expected: str, actual: str) -> list[str]:
     """Two texts as lines with `-`, `+` or a blank before them; unchanged stretches are shortened."""
     one, other = _lines(expected), _lines(actual)
     lines: list[str] = []
-    codes: Sequence[tuple[str, int, int, int, int]]
-    if len(one) + len(other) > _MOST_LINES:
-        codes = _outer(one, other)
-    else:
-        codes = SequenceMatcher(None, one, other, autojunk=False).get_opcodes()
+    codes = line_changes(one, other)
     for place, (tag, i, i_end, j, j_end) in enumerate(codes):
         if tag == "equal":
             lines += _shortened(one[i:i_end], first=place == 0, last=place == len(codes) - 1)

@@ -42,6 +42,8 @@ class Mistake(ReactTextError):
         """What a tool did instead of giving a result, in the form in which traces record it; "" for other mistakes."""
         if self.message == "tool_raised":
             return f"raised {self.fields['type']}: {self.fields['text']}"
+        if self.message == "empty_result":
+            return f"nothing {self.fields['result']}"
         return f"timeout {self.fields['seconds']}" if self.message == "tool_timeout" else ""
 
 

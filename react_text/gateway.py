@@ -15,19 +15,20 @@ import queue
 import re
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from .arguments import ArgumentError, Parameter, read_arguments
+from .arguments import ArgumentError
 from .errors import Mistake, did_you_mean
 from .models.base import Usage
 from .nearmiss import FINISH
 from .nearmiss import action as written_action
-from .output import settled, text_of
+from .output import is_nothing, settled, text_of
 from .parse import Action
 from .settings import Limits, Repeats, Settings
-from .tools import Tool, Toolbox
+from .tools import ANSWER, Tool, Toolbox
 
 # What the engine's own texts put between the brackets of finish; a model that copies it has not answered.
 PLACEHOLDER = "answer"
@@ -42,19 +43,23 @@ World = Callable[[Tool, Mapping[str, Any], int], str | None]
 tool is to be run. Raises Mistake when the tool failed."""
 
 
-@dataclass
-class _Earlier:
-    """A call that was made: in which step, what came of it, and how often the model was told so."""
+@dataclass(frozen=True)
+class Earlier:
+    """A call that was made: by which run, in which of its steps, and what came of it."""
 
+    run: str
     step: int
     arguments: Mapping[str, Any]
     result: str
-    notices: int = 0
+
+
+Calls = MutableMapping[tuple[str, str], Earlier]
+"""Calls that were made, by tool and hash of the arguments. Runs that share them do not repeat one another's."""
 
 
 class Gateway:
     """One run's policy at work. `tools` are all that exist, `allowed` those the model may call, `world` answers for
-    them when they are not to be run."""
+    them when they are not to be run. Runs that share `calls` each have a `name`."""
 
     def __init__(
         self,
@@ -62,18 +67,25 @@ class Gateway:
         settings: Settings,
         *,
         world: World | None = None,
+        calls: Calls | None = None,
+        name: str = "",
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.tools = tools
-        self.allowed = tools if settings.allow is None else tools.only(settings.allow)
+        self.allowed = tools.offered(settings.allow, settings.answer)
         self.settings = settings
         self.limits: Limits = settings.limits
         self.clock = clock
         self.started = clock()
         self.calls = 0
         self.args_hash: str | None = None
+        self.values: dict[str, Any] = {}
         self.over = ""  # the budget that is used up, once nothing but finish is carried out
-        self._earlier: dict[tuple[str, str], _Earlier] = {}
+        self.warnings: list[str] = []
+        self.name = name
+        self._earlier: Calls = {} if calls is None else calls
+        self._notices: Counter[tuple[str, str]] = Counter()
+        self._empty: Counter[str] = Counter()
         self._errors: list[Mistake] = []
         self._world = world
         self._worker: _Worker | None = None
@@ -126,7 +138,7 @@ class Gateway:
             self._errors.append(mistake)
         else:
             self._errors.clear()
-        if mistake.fault == "budget" or self.settings.faults.get(mistake.fault, "observe") == "stop":
+        if mistake.fault == "budget" or self._policy(mistake.fault) == "stop" or mistake.fields.get("last"):
             return mistake.stop_reason
         if mistake.fault == "loop_detected" and mistake.fields["notices"] >= _NOTICES:
             return mistake.stop_reason
@@ -135,18 +147,31 @@ class Gateway:
             return "invalid_action:empty" if empty else "invalid_action:repeated"
         return ""
 
+    def _policy(self, fault: str) -> str:
+        faults = self.settings.faults
+        default = faults.get("tool_error", "observe") if fault == "tool_timeout" else "observe"
+        return faults.get(fault, default)
+
     # -- actions
 
     def is_finish(self, action: Action) -> bool:
         return self.tools.resolve(action.tool) == FINISH
 
     def answer(self, action: Action) -> str:
-        """The answer of a finish action. Raises Mistake when there is none."""
+        """The answer of a finish action; `values` are its fields where the prompt types it. Raises Mistake when there is
+        none."""
         self.args_hash = None
+        finish, written = self.allowed.finish, action.arguments.strip()
         try:
-            answer = str(read_arguments(action.arguments, [Parameter("answer")])["answer"])
-        except ArgumentError:
-            answer = ""
+            values = finish.read(written)
+        except ArgumentError as error:
+            if finish is ANSWER or not written:
+                raise self._bad_arguments("empty_answer", FINISH) from None
+            raise self._unfit(finish, error) from None
+        if finish is not ANSWER and written:
+            self.values = values
+            return written
+        answer = str(values.get("answer", ""))
         if not answer.strip():
             raise self._bad_arguments("empty_answer", FINISH)
         if answer == PLACEHOLDER:
@@ -162,18 +187,16 @@ class Gateway:
         try:
             arguments = tool.read(action.arguments)
         except ArgumentError as error:
-            raise self._bad_arguments(
-                "bad_arguments", tool.name, problem=error.problem, usage=tool.usage, hint=error.expected
-            ) from None
+            raise self._unfit(tool, error) from None
         self.args_hash = stable_hash(arguments)
         self._refuse_repeat(tool, arguments, self._repeated(tool, arguments))
         if self.limits.max_tool_calls is not None and self.calls >= self.limits.max_tool_calls:
             raise Mistake("no_calls_left", fault="budget", stop_reason="max_tool_calls", calls=self.calls)
         self.calls += 1
-        result = self._world(tool, arguments, step) if self._world else None
-        result = self._run(tool, arguments) if result is None else result
+        result = self._tried(tool, arguments, step)
         self._errors.clear()
-        self._earlier[self._key(tool, arguments)] = _Earlier(step, arguments, result)
+        self._earlier[self._key(tool, arguments)] = Earlier(self.name, step, arguments, result)
+        self._refuse_nothing(tool, result)
         return result
 
     def _permitted(self, action: Action) -> Tool:
@@ -191,16 +214,22 @@ class Gateway:
         )
         raise _refused("unknown_tool", "tool_missing", action.tool, near=near, correction=correction)
 
+    def _unfit(self, tool: Tool, error: ArgumentError) -> Mistake:
+        fields = {"problem": error.problem, "usage": tool.usage, "hint": error.expected}
+        return self._bad_arguments("bad_arguments", tool.name, **fields)
+
     def _bad_arguments(self, message: str, tool: str, **fields: Any) -> Mistake:
         return Mistake(message, fault="tool_bad_args", stop_reason=f"tool_bad_args:{tool}", tool=tool, **fields)
 
     # -- repeats
 
     def is_repeat(self, tool: Tool, arguments: Mapping[str, Any]) -> bool:
-        """Whether a call would be refused because it was made before."""
-        return self._repeated(tool, arguments) is not None
+        """Whether a call would be refused because this run has made it before. One that another run has made is
+        answered with what came of it there."""
+        earlier = self._repeated(tool, arguments)
+        return earlier is not None and earlier.run == self.name
 
-    def _repeated(self, tool: Tool, arguments: Mapping[str, Any]) -> _Earlier | None:
+    def _repeated(self, tool: Tool, arguments: Mapping[str, Any]) -> Earlier | None:
         if tool.options.repeatable or self.settings.repeats.mode == "off":
             return None
         return self._earlier.get(self._key(tool, arguments))
@@ -209,23 +238,55 @@ class Gateway:
         soft = self.settings.repeats.mode == "soft"
         return tool.name, stable_hash(arguments, self.settings.repeats if soft else None)
 
-    def _refuse_repeat(self, tool: Tool, arguments: Mapping[str, Any], earlier: _Earlier | None) -> None:
+    def _refuse_repeat(self, tool: Tool, arguments: Mapping[str, Any], earlier: Earlier | None) -> None:
         if earlier is None:
             return
-        earlier.notices += 1
+        key, elsewhere = self._key(tool, arguments), earlier.run != self.name
+        self._notices[key] += 1
         raise Mistake(
             "repeat",
             fault="loop_detected",
             stop_reason="loop_detected",
             tool=tool.name,
             step=earlier.step,
-            notices=earlier.notices,
+            run=earlier.run if elsewhere else "",
+            notices=self._notices[key],
             similar=earlier.arguments != arguments,
-            result=earlier.result if tool.options.pure else None,
+            result=earlier.result if tool.options.pure or elsewhere else None,
             others=[name for name in self.allowed if name != tool.name],
         )
 
     # -- running a tool
+
+    def _tried(self, tool: Tool, arguments: Mapping[str, Any], step: int) -> str:
+        """The result of a call. One that gives none in time is made once more where the prompt wants that."""
+        try:
+            return self._once(tool, arguments, step)
+        except Mistake as mistake:
+            if mistake.fault != "tool_timeout" or self._policy("tool_timeout") != "retry" or self.out_of_time:
+                raise
+        self.warnings.append(f"{tool.name} gave no result in time and was called once more")
+        try:
+            return self._once(tool, arguments, step)
+        except Mistake as mistake:
+            mistake.fields["last"] = mistake.fault == "tool_timeout"
+            raise
+
+    def _once(self, tool: Tool, arguments: Mapping[str, Any], step: int) -> str:
+        result = self._world(tool, arguments, step) if self._world else None
+        return self._run(tool, arguments) if result is None else result
+
+    def _refuse_nothing(self, tool: Tool, result: str) -> None:
+        """An empty result is a mistake where the prompt has a policy for it."""
+        if not is_nothing(result):
+            del self._empty[tool.name]
+        elif (policy := self._policy("empty_result")) != "observe":
+            self._empty[tool.name] += 1
+            last = policy == "adjust" and self._empty[tool.name] > 1
+            reason = f"empty_result:{tool.name}"
+            raise Mistake(
+                "empty_result", fault="empty_result", stop_reason=reason, tool=tool.name, result=result, last=last
+            )
 
     def _run(self, tool: Tool, arguments: Mapping[str, Any]) -> str:
         seconds = tool.options.timeout or self.limits.tool_timeout
@@ -291,7 +352,8 @@ def _refused(message: str, fault: str, tool: str, **fields: Any) -> Mistake:
 
 def tool_failed(message: str, tool: str, **fields: Any) -> Mistake:
     """A tool that raised (`tool_raised`: `type`, `text`) or gave no result in time (`tool_timeout`: `seconds`)."""
-    return Mistake(message, fault="tool_error", stop_reason=f"tool_error:{tool}", tool=tool, **fields)
+    fault = "tool_timeout" if message == "tool_timeout" else "tool_error"
+    return Mistake(message, fault=fault, stop_reason=f"tool_error:{tool}", tool=tool, **fields)
 
 
 def _message(error: BaseException) -> str:

@@ -25,7 +25,7 @@ from .models.scripted import ScriptedModel
 from .offline import Offline, offline
 from .project import Project, find_project
 from .prompt import Prompt
-from .recorded import failed
+from .recorded import given
 from .redact import redaction_rules
 from .templates import BUILT_IN
 from .tools import Tool, Toolbox, load_tools
@@ -268,11 +268,7 @@ class Case:
 
     def _world(self, tool: Tool, arguments: Mapping[str, Any], step: int) -> str:
         """The world half of the file. What a tool did instead of answering it does again, and the engine words it."""
-        outcome = self.golden.outcomes.get(step, "")
-        failure = failed(outcome, tool.name)
-        if failure is not None:
-            raise failure
-        return "" if outcome == "empty" else self._recorded(step)
+        return given(self.golden.outcomes.get(step, ""), self._recorded(step), tool.name)
 
     def _recorded(self, step: int) -> str:
         observations = self.golden.observations

@@ -14,7 +14,7 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 from .argument_forms import LineForm, arguments_form
-from .arguments import ArgumentError, Parameter
+from .arguments import ArgumentError
 from .errors import ParseError
 from .forms import Form, Rule, alt, any_of, but, many, optional, sentences, seq, some
 from .labels import Labels
@@ -89,7 +89,7 @@ class Grammar:
             for each in tools.values()
             if _can_be_called(each.name, labels)
         }
-        self._answer = arguments_form([Parameter("answer")])
+        self._answer = arguments_form(tools.finish.parameters)
 
     def after(self, cue: str, step: int, refused: Refused | None = None) -> TurnConstraint | None:
         """What may follow a prompt that ends in `cue`: the label of a thought, that of an action, or `Action: finish[`.

@@ -12,6 +12,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from .ask import Asked, Show, ask
+from .context import Context
 from .errors import Mistake, ParseError, ServerError, ServerTimeout
 from .gateway import BUDGETS, Gateway
 from .grammar import Grammar
@@ -25,6 +26,7 @@ from .observe import Observer, frame, label_like
 from .parse import Turn, parse_turn, reasoning
 from .prompt import OpenPrompt
 from .result import Interrupted, Result, Step, explain, trace_of
+from .scratchpad import NOTE, note_text
 from .settings import Settings, plain_values
 from .trace import Trace, TraceStep
 
@@ -57,7 +59,8 @@ class Run:
         self.past = past
         self.template: ChatTemplate | None = None
         self.steps: list[Step] = []
-        self.transcript = ""
+        self.context = Context(self.model, observer, prompt.head + prompt.task)
+        self.notes: list[str] = []
         self.usage = Usage()
         self.answer: str | None = None
         self.stop_reason, self.message = "", ""
@@ -97,17 +100,19 @@ class Run:
         number = len(self.steps) + 1
         if number <= len(self.past):
             return Asked(self.past[number - 1].completion, self.past[number - 1].finish, Usage())
-        asked = ask(
-            self.model,
-            lambda cue: self._prompt(number, cue),
-            step=number,
-            labels=self.labels,
-            options=self.settings.options,
-            stop=(*(self.template.stop if self.template else ()), *self.settings.stop),
-            deadline=time.monotonic() + _GRACE if cue else self.gateway.deadline,
-            show=self.on_text,
-            cue=cue,
-            constrain=self._constraint,
+        asked = self.context.ask(
+            lambda: ask(
+                self.model,
+                lambda cue: self._prompt(number, cue),
+                step=number,
+                labels=self.labels,
+                options=self.settings.options,
+                stop=(*(self.template.stop if self.template else ()), *self.settings.stop),
+                deadline=time.monotonic() + _GRACE if cue else self.gateway.deadline,
+                show=self.on_text,
+                cue=cue,
+                constrain=self._constraint,
+            )
         )
         self.usage += asked.usage
         self.warnings += [warning for warning in asked.warnings if warning not in self.warnings]
@@ -150,7 +155,10 @@ class Run:
         """The exact text that goes to the model. Trace and hash know the raw prompt only: the same run with another
         model's template is the same trace."""
         remaining = self.gateway.remaining(number - 1)
-        text = self.prompt.text(self.transcript, cue, step=number, remaining=remaining)
+        context, notes = self.context, self.notes
+        text = self.prompt.text(
+            context.transcript, cue, step=number, remaining=remaining, notes=notes, elided=context.elided
+        )
         return self.template.wrap(text) if self.template else text
 
     def _constraint(self, cue: str) -> Constraint | None:
@@ -178,9 +186,14 @@ class Run:
         lossy = self._lossy(asked, text)
         if number <= len(self.past):  # what the model saw then, however the engine would word it today
             text, observation = self.past[number - 1].text, self.past[number - 1].observation
-        self.transcript += text + "\n"
-        if observation is not None:
-            self.transcript += frame(observation, self.labels.cue(self.labels.observation, number))
+        self.context.add(f"{text}\n")
+        cue = self.labels.cue(self.labels.observation, number)
+        if observation is not None and error:
+            self.context.add(frame(observation, cue))
+        elif observation is not None:
+            self.context.add_result(number, observation, cue)
+            if turn and self.settings.scratchpad and self.gateway.tools.resolve(turn.action.tool) == NOTE:
+                self.notes.append(note_text(turn.action.arguments))
         step = Step(
             number=number,
             text=text,
@@ -229,7 +242,9 @@ class Run:
             message=self.message or explain(self.stop_reason, self.labels.stops(len(self.steps))),
             cost=self.gateway.cost(self.usage),
             seconds=time.monotonic() - self._started,
-            warnings=tuple(self.warnings),
+            warnings=(*self.warnings, *self.gateway.warnings),
+            values=self.gateway.values,
+            notes=tuple(self.notes),
         )
 
     @property
@@ -269,6 +284,8 @@ class Run:
             facts["answer"] = self.answer
         if self.prompt.lost:
             facts["prefix_bytes_lost"] = self.prompt.lost
+        if self.context.shortened:
+            facts["elided"] = self.context.shortened
         del facts["number"], facts["arguments"]
         self.log.write("step", stop_reason=self.stop_reason or None, **facts)
 

@@ -7,11 +7,14 @@ put into words. Digits that are part of a name (`refund-v3`, `B4`, `1.4.0`) are 
 
 from __future__ import annotations
 
+import bisect
+import itertools
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
+from typing import Any
 
 # Longer runs of digits are identifiers; the bound also keeps the conversion of a hostile text cheap.
 _RUN = r"[0-9]{1,30}"
@@ -35,7 +38,7 @@ _UNITS = re.findall(
     "eighteen nineteen",
 )
 _TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
-_MONTHS = (
+MONTHS = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
     "December",
 )  # fmt: skip
@@ -47,7 +50,7 @@ _WORDS = {
 _POWERS = {"hundred": 100, "thousand": 10**3, "million": 10**6, "billion": 10**9}
 _WORD = "|".join([*_WORDS, *_POWERS])
 _PHRASE = re.compile(rf"\b(?:{_WORD})(?:(?:[ -]| and )(?:{_WORD}))*\b", re.I)
-_MONTH = re.compile(rf"\b(?:{'|'.join(f'{name[:3]}(?:{name[3:]})?' for name in _MONTHS)})\b")
+_MONTH = re.compile(rf"\b(?:{'|'.join(f'{name[:3]}(?:{name[3:]})?' for name in MONTHS)})\b")
 
 
 @dataclass(frozen=True)
@@ -82,45 +85,111 @@ def find_numbers(text: str) -> list[Number]:
     ]
 
 
-def number_words(text: str) -> list[Number]:
-    """The numbers written in English words, and months as their number: what digits elsewhere may come from."""
+def number_words(text: str, *, months: bool = True) -> list[Number]:
+    """The numbers written in English words, and `months` as their number: what digits elsewhere may come from."""
     found = [(match, _spoken(match[0].lower())) for match in _PHRASE.finditer(text)]
-    short = [name[:3] for name in _MONTHS]
-    found += [(match, short.index(match[0][:3]) + 1) for match in _MONTH.finditer(text)]
+    short = [name[:3] for name in MONTHS]
+    if months:
+        found += [(match, short.index(match[0][:3]) + 1) for match in _MONTH.finditer(text)]
     return [Number(match[0], *match.span(), ((Value(Fraction(amount)),),)) for match, amount in found]
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What a number was read as: a `number` at a `place`, and `how` it was changed since; nothing when it is the same
+    amount."""
+
+    number: Number
+    place: Any
+    how: tuple[str, ...] = ()
 
 
 class Known:
     """The numbers that a text may use, because they were read before. `number in known` says whether it is one of them,
-    in one of its readings."""
+    in one of its readings; `find` says which, and where that was."""
 
     def __init__(self, numbers: Iterable[Number] = ()) -> None:
-        self._values: dict[Value, None] = {}
-        self._amounts: set[Fraction] = set()
+        self._values: dict[Value, Origin] = {}
+        self._exact: dict[Fraction, Origin] = {}
+        self._amounts: dict[bool, list[tuple[float, Fraction, Value]]] = {False: [], True: []}
+        self._sorted = True
         self.add(numbers)
 
-    def add(self, numbers: Iterable[Number]) -> None:
+    def add(self, numbers: Iterable[Number], place: Any = None) -> None:
+        """Further numbers; `place` tells what they stand in. Of equal ones the first counts."""
         for number in numbers:
-            for reading in number.readings:
-                self._values.update(dict.fromkeys(reading))
-                self._amounts.update(value.amount for value in reading)
+            for value in dict.fromkeys(itertools.chain(*number.readings)):
+                if value not in self._values:
+                    origin = self._values[value] = Origin(number, place)
+                    self._exact.setdefault(value.amount, origin)
+                    self._amounts[value.percent].append((float(value.amount), value.amount, value))
+                    self._sorted = False
+
+    def holds(self, value: Value) -> bool:
+        """Whether exactly this amount was read."""
+        return value.amount in self._exact
+
+    def find(self, number: Number) -> Origin | None:
+        """Where a number comes from, None when it was not read before. Of its readings the one that was changed least;
+        of several amounts the first."""
+        found: list[Origin] = []
+        for reading in number.readings:
+            origins = [self._origin(value) for value in reading]
+            if origins[0] and all(origins):
+                found.append(origins[0])
+        return min(found, key=_changed, default=None)
 
     def __contains__(self, number: Number) -> bool:
-        return any(all(self._holds(value) for value in reading) for reading in number.readings)
+        return self.find(number) is not None
 
-    def _holds(self, value: Value) -> bool:
-        return value.amount in self._amounts or any(_same(value, source) for source in self._values)
+    def _origin(self, value: Value) -> Origin | None:
+        if value.amount in self._exact:
+            return self._exact[value.amount]
+        found = []
+        for factor, percent in _factors(value):
+            for source in self._nearest(value.amount / factor, percent):
+                how = _changes(value, source, factor)
+                if how is not None:
+                    found.append(replace(self._values[source], how=how))
+        return min(found, key=_changed, default=None)
+
+    def _nearest(self, amount: Fraction, percent: bool) -> list[Value]:
+        """The two amounts that are closest to one. Where any amount is near enough, so is one of these."""
+        if not self._sorted:
+            for amounts in self._amounts.values():
+                amounts.sort(key=_size)  # a Fraction is slow to compare: nearly all are told apart by their floats
+            self._sorted = True
+        amounts = self._amounts[percent]
+        at = bisect.bisect(amounts, (float(amount), amount), key=_size)
+        return [value for _, _, value in amounts[max(0, at - 1) : at + 1]]
 
 
-def _same(value: Value, source: Value) -> bool:
-    """Whether `value` is `source`, perhaps rounded, perhaps as a percentage of it."""
-    amounts = [source.amount]
-    if value.percent and not source.percent:
-        amounts.append(source.amount * 100)
-    if source.percent and not value.percent:
-        amounts.append(source.amount / 100)
-    offs = ((abs(value.amount - amount), amount) for amount in amounts)
-    return any(off == 0 or (off <= value.unit / 2 and off <= amount * _COARSEST) for off, amount in offs)
+def _size(entry: tuple[float, Fraction, Value]) -> tuple[float, Fraction]:
+    return entry[:2]
+
+
+def _changed(origin: Origin) -> int:
+    return len(origin.how)
+
+
+_RATIO, _SHARE, _ROUNDED = "percent of a ratio", "ratio of a percentage", "rounded"
+
+
+def _factors(value: Value) -> list[tuple[int | Fraction, bool]]:
+    """By how much a source may have been multiplied to give `value`, and whether such a source is a percentage."""
+    if value.percent:
+        return [(1, False), (1, True), (100, False)]
+    return [(1, False), (1, True), (Fraction(1, 100), True)]
+
+
+def _changes(value: Value, source: Value, factor: int | Fraction) -> tuple[str, ...] | None:
+    """What was done to `source`, beside multiplying it, to write `value`; None when it is another number."""
+    amount = source.amount * factor
+    off = abs(value.amount - amount)
+    if off > min(value.unit / 2, amount * _COARSEST):
+        return None
+    scaled = () if factor == 1 else (_RATIO,) if value.percent else (_SHARE,)
+    return (*scaled, _ROUNDED) if off else scaled
 
 
 def _is_percent(text: str, match: re.Match[str]) -> bool:
@@ -144,7 +213,8 @@ def _spellings(digits: str) -> Iterator[list[str]]:
     marks = set(digits) - set("0123456789eE+-")
     if digits[0] != "0" and re.fullmatch(_GROUPED, digits):
         yield [re.sub("[^0-9.]", "", digits)]
-    if digits[0] != "0" and re.fullmatch(_DOTTED, digits):
+    # `1.234` is taken for a decimal: what would tell it from a whole number is further on.
+    if digits[0] != "0" and re.fullmatch(_DOTTED, digits) and digits.count(".") + digits.count(",") > 1:
         yield [digits.replace(".", "").replace(",", ".")]
     if digits.count(".") + digits.count(",") <= 1 and marks <= {".", ","}:
         yield [digits.replace(",", ".")]

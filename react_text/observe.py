@@ -10,9 +10,9 @@ from typing import Any
 
 import jinja2
 
+from .elide import elided
 from .errors import AuthorError, Mistake
 from .labels import Labels, label_line
-from .nearmiss import FINISH
 from .output import sendable
 from .settings import Settings
 from .templates import BUILT_IN, environment
@@ -46,11 +46,11 @@ class Observer:
 
     def mistake(self, mistake: Mistake) -> str:
         """The observation for a mistake."""
-        form = next((tool.form for tool in self._tools.values()), f"{FINISH}[answer]")
+        form = next((tool.form for tool in self._tools.values()), self._tools.finish.form)
         tried = self._tools.resolve(mistake.fields.get("tool") or "")
         if tried:
-            form = self._tools[tried].form if tried in self._tools else f"{FINISH}[answer]"
-        fields = {"form": form, "max_tokens": self.settings.options.max_tokens, "correction": "", **mistake.fields}
+            form = self._tools[tried].form if tried in self._tools else self._tools.finish.form
+        fields = {"form": form, "max_tokens": self.settings.options.max_tokens, "correction": "", "last": False, "run": "", **mistake.fields}
         if not self._callable(fields["correction"]):
             fields["correction"] = ""
         return self._say(mistake.message, _without_special_tokens(fields))
@@ -68,6 +68,10 @@ class Observer:
             note = self._say("shortened", {"left_out": len(text) - limit, "length": len(text)})
             text = f"{text[:head]}\n{note}\n{tail}"
         return guarded(text, self.labels) if self.settings.observations == "guarded" else text
+
+    def elided(self, text: str) -> str:
+        """What a long run shows of an older result: its remarks, and a mark for each stretch that is left out."""
+        return elided(text, lambda left_out: self._say("elided", {"left_out": left_out}))
 
     def _callable(self, correction: str) -> bool:
         """Whether a corrected line names something that can be called: a wrong guess is worse than none."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import inspect
 import re
@@ -10,6 +11,8 @@ from itertools import islice
 from typing import Any
 
 _MOST_ITEMS = 10_000
+_NOTHING = ("[]", "{}", "()", "set()", "None", "null")
+_MOST_NOTHING = 1000  # characters; what is longer says something
 _ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]{6,}")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 # Strict servers refuse NUL and its neighbours with a 400. Tab, newline and CR are text; ESC begins terminal escapes,
@@ -45,6 +48,24 @@ def text_of(value: Any) -> str:
 def sendable(text: str) -> str:
     """`text` with U+FFFD for every character that a server could not be sent."""
     return _CONTROL.sub("\ufffd", text)
+
+
+def is_nothing(text: str) -> bool:
+    """Whether a tool's result says that nothing was found: no text, an empty list or object, or one that holds only
+    empty lists and zeros."""
+    text = text.strip()
+    if not text or text in _NOTHING:
+        return True
+    if text[0] not in "[{(" or len(text) > _MOST_NOTHING:
+        return False
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return False
+    if not isinstance(value, dict):
+        return not value
+    lists = [each for each in value.values() if isinstance(each, (list, tuple, dict))]
+    return not any(lists) and (bool(lists) or value.get("count") == 0 or value.get("total") == 0)
 
 
 def without_surrogates(text: str) -> str:

@@ -7,7 +7,7 @@ with the cue (`Thought:`) and no blank behind it: a trailing blank would change 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
@@ -26,7 +26,7 @@ from .templates import BUILT_IN, environment, find_source, references
 from .tools import Toolbox
 
 KEYS = ("question", "tools", "examples", "pick", "demo", "inputs", "lint", *SETTING_KEYS)
-_PER_STEP = {"step", "remaining", "notes"}
+_PER_STEP = frozenset(["step", "remaining", "notes", "elided"])
 _OWN = {"question", "tools", "examples", "transcript", "limits", "labels", "label", "cue", "trace_begins", *_PER_STEP}
 
 # Stand-ins for what changes from step to step: the template is rendered around them once, and each prompt is then
@@ -122,7 +122,8 @@ class Prompt:
             "labels": settings.labels,
             "label": settings.labels.cue,
         }
-        return OpenPrompt(self, values, variables or {}, shown)
+        constant = {"" if settings.scratchpad else "notes", "elided" if settings.context == "verbatim" else ""}
+        return OpenPrompt(self, values, variables or {}, shown, _PER_STEP - constant)
 
     def examples_for(self, question: str) -> tuple[Path, ...]:
         """The few-shots that a run with this question is shown, in their order. Raises AuthorError."""
@@ -176,8 +177,8 @@ class OpenPrompt:
 
     `head` is everything before the question line, `task` the question line; a trace's body is `task` + transcript.
     `path` is the file within its project, `variables` what was given beside the question, `examples` the files of its
-    few-shots, `lost` how many bytes of the last prompt's stable part (all before the cue) the newest one does not begin
-    with: a cache has to read them again.
+    few-shots, `lost` how many bytes of the last step's stable part (all before the cue) the prompts of the newest step
+    do not begin with: a cache has to read them again.
     """
 
     def __init__(
@@ -186,17 +187,18 @@ class OpenPrompt:
         values: Mapping[str, Any],
         variables: Mapping[str, Any],
         examples: Sequence[Path] = (),
+        varying: Collection[str] = _PER_STEP,
     ) -> None:
         self.path = prompt.project_path
         self.variables = dict(variables)
         self.examples = tuple(examples)
         self._prompt = prompt
         self._values = values
-        self._dynamic = bool(prompt.names & _PER_STEP) or not prompt.inserts_transcript
-        self._before = ""
+        self._dynamic = bool(prompt.names.intersection(varying)) or not prompt.inserts_transcript
+        self._before, self._step = "", 0
         self.lost = 0
         self._all = _all_of(values["limits"])
-        self.head, self.task, self._tail = self._pieces(1, self._all, (), "")
+        self.head, self.task, self._tail = self._pieces(1, self._all, (), 0, "")
         if self.task and not self.task.endswith("\n"):
             raise AuthorError("the transcript must begin on a line of its own, below the question", path=prompt.path)
 
@@ -214,30 +216,32 @@ class OpenPrompt:
         step: int = 1,
         remaining: Mapping[str, Any] | None = None,
         notes: Sequence[str] = (),
+        elided: int = 0,
     ) -> PromptText:
-        """The prompt whose transcript so far is `transcript`, ending in `cue`. Raises AuthorError."""
+        """The prompt whose transcript so far is `transcript`, ending in `cue`; `elided` is the number of observations
+        that it shows shortened. Raises AuthorError."""
         head, task, tail = self.head, self.task, self._tail
         known = len(head) + len(task)
         if self._dynamic:
-            head, task, tail = self._pieces(step, remaining or self._all, notes, transcript)
+            head, task, tail = self._pieces(step, remaining or self._all, notes, elided, transcript)
             if self._prompt.inserts_transcript:
                 known = len(head) + len(task)
             else:
                 transcript = ""  # the template has put it where it wants it
-            stable = f"{head}{task}{transcript}"
-            self.lost = _lost(self._before, stable)
-            self._before = stable
+        stable = f"{head}{task}{transcript}"
+        self.lost = _lost(self._before, stable) + (self.lost if step == self._step else 0)
+        self._before, self._step = stable, step
         if tail == _CUE:
-            return PromptText(f"{head}{task}{transcript}{cue}", known)
+            return PromptText(f"{stable}{cue}", known)
         end = tail.replace(_CUE, cue)
         if end.rstrip().endswith(cue):
             end = end.rstrip()
         else:
             end += cue if not end or end.endswith("\n") else f"\n{cue}"
-        return PromptText(f"{head}{task}{transcript}{end}", known)
+        return PromptText(f"{stable}{end}", known)
 
     def _pieces(
-        self, step: int, remaining: Mapping[str, Any], notes: Sequence[str], transcript: str
+        self, step: int, remaining: Mapping[str, Any], notes: Sequence[str], elided: int, transcript: str
     ) -> tuple[str, str, str]:
         """(head, task, tail): what comes before the question line, up to the transcript, and after it."""
         insert = self._prompt.inserts_transcript
@@ -246,6 +250,7 @@ class OpenPrompt:
             "step": step,
             "remaining": remaining,
             "notes": notes,
+            "elided": elided,
             "transcript": _TRANSCRIPT if insert else transcript,
             "cue": _CUE,
             "trace_begins": _BEGINS,

@@ -18,12 +18,18 @@ def recorded_world(steps: Sequence[TraceStep]) -> World:
     def world(tool: Tool, arguments: Mapping[str, Any], step: int) -> str | None:
         if step > len(steps) or steps[step - 1].observation is None:
             return None
-        failure = failed(steps[step - 1].outcome, tool.name)
-        if failure is not None:
-            raise failure
-        return "" if steps[step - 1].outcome == "empty" else steps[step - 1].observation
+        return given(steps[step - 1].outcome, steps[step - 1].observation or "", tool.name)
 
     return world
+
+
+def given(outcome: str, observation: str, tool: str) -> str:
+    """What a tool gave, by the outcome and the observation of its step. Raises Mistake when it failed."""
+    failure = failed(outcome, tool)
+    if failure is not None:
+        raise failure
+    nothing = outcome.startswith("nothing")
+    return "" if outcome == "empty" else outcome.removeprefix("nothing").lstrip(" ") if nothing else observation
 
 
 def failed(outcome: str, tool: str) -> Mistake | None:

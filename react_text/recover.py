@@ -24,6 +24,7 @@ class LoggedRun:
     start: Mapping[str, Any]
     steps: list[Mapping[str, Any]] = field(default_factory=list)
     end: Mapping[str, Any] | None = None
+    path: str | Path | None = None
 
     @property
     def stop_reason(self) -> str:
@@ -33,7 +34,14 @@ class LoggedRun:
 
     @property
     def trace(self) -> Trace:
-        """The run as a trace, the same as if it had been stopped after its last logged step."""
+        """The run as a trace, the same as if it had been stopped after its last logged step. Raises AuthorError."""
+        try:
+            return self._trace()
+        except (KeyError, TypeError, AttributeError) as error:
+            message = f"this is not a log of react-text: {type(error).__name__} {error}"
+            raise AuthorError(message, path=self.path) from None
+
+    def _trace(self) -> Trace:
         steps = [
             Step(
                 number=step["step"],
@@ -76,7 +84,7 @@ class Log:
                     log.notices.append(f"{path}:{number}: not a complete event, left out")
                 continue
             if kind == "start":
-                running[run] = LoggedRun(event)
+                running[run] = LoggedRun(event, path=path)
                 log.runs.append(running[run])
             elif run not in running:
                 log.notices.append(f"{path}:{number}: its run has no readable beginning, left out")
@@ -96,8 +104,4 @@ def recover(path: str | Path, run: int | None = None) -> tuple[Trace, list[str]]
     log = Log.load(path)
     if run is not None and not 1 <= run <= len(log.runs):
         raise AuthorError(f"there is no run {run}: this log holds {len(log.runs)}", path=path)
-    chosen = log.runs[-1 if run is None else run - 1]
-    try:
-        return chosen.trace, log.notices
-    except (KeyError, TypeError, AttributeError) as error:
-        raise AuthorError(f"this is not a log of react-text: {type(error).__name__} {error}", path=path) from None
+    return log.runs[-1 if run is None else run - 1].trace, log.notices

@@ -50,7 +50,9 @@ class Step:
 
 @dataclass(frozen=True)
 class Result:
-    """What a run came to. `answer` is None unless the model finished; `message` explains a stop reason to people."""
+    """What a run came to. `answer` is None unless the model finished; `values` are its fields where the prompt says in
+    `answer:` what it consists of; `notes` are what the model wrote on its scratchpad; `message` explains a stop reason
+    to people."""
 
     answer: str | None
     stop_reason: str
@@ -61,6 +63,8 @@ class Result:
     cost: float = 0.0
     seconds: float = 0.0
     warnings: tuple[str, ...] = ()
+    values: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -101,7 +105,7 @@ def explain(stop_reason: str, stops: Sequence[str] = ()) -> str:
     if stop_reason == "invalid_action:empty":
         listed = ", ".join(map(repr, stops))
         return f"the model gave only empty completions; it may begin its turns with a stop string ({listed})"
-    if kind in ("tool_denied", "tool_missing", "tool_bad_args", "tool_error", "invalid_action"):
+    if kind in ("tool_denied", "tool_missing", "tool_bad_args", "tool_error", "empty_result", "invalid_action"):
         return f"{_SENTENCES[kind]}: {name}"
     return _SENTENCES.get(kind, "")
 
@@ -117,6 +121,7 @@ _SENTENCES = {
     "tool_missing": "the model called a tool that does not exist",
     "tool_bad_args": "the model gave arguments that do not fit",
     "tool_error": "a tool failed",
+    "empty_result": "a tool found nothing, twice",
     "invalid_action": "the model wrote no action that can be read",
     "interrupted": "the run was interrupted",
 }

@@ -8,14 +8,30 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from .answers import answer_tool
 from .errors import AuthorError, did_you_mean
 from .frontmatter import Head
 from .labels import PLAIN, Labels
 from .models.base import Options
 from .models.chat_template import checked
+from .tools import Tool
 
-FAULTS = ("invalid_action", "tool_denied", "tool_missing", "tool_bad_args", "tool_error", "loop_detected")
+_POLICIES = ("observe", "stop")
+FAULTS: Mapping[str, tuple[str, ...]] = {
+    "invalid_action": _POLICIES,
+    "tool_denied": _POLICIES,
+    "tool_missing": _POLICIES,
+    "tool_bad_args": _POLICIES,
+    "tool_error": _POLICIES,
+    "tool_timeout": (*_POLICIES, "retry"),
+    "empty_result": (*_POLICIES, "adjust"),
+    "loop_detected": _POLICIES,
+}
+"""What may go wrong, and what a prompt may want done about it: `observe` lets the model read it and go on, `stop` ends
+the run. `retry` makes the same call once more by itself; `adjust` lets the model try other arguments once. When that
+fails as well, the run ends."""
 CONSTRAIN = ("off", "auto", "lazy")
+CONTEXT = ("verbatim", "elide")
 
 
 @dataclass(frozen=True)
@@ -30,6 +46,7 @@ class Limits:
     max_errors       model errors in a row: unreadable turns, unknown or denied tools, bad arguments
     tool_timeout     seconds for one tool call, where the tool does not say otherwise
     max_observation  characters of one observation that the model sees; longer ones lose their middle
+    max_context      tokens of prompt and completion together, where the server does not tell or less is wanted
     """
 
     max_steps: int = 8
@@ -40,6 +57,7 @@ class Limits:
     max_errors: int | None = 3
     tool_timeout: float | None = 60.0
     max_observation: int | None = None
+    max_context: int | None = None
 
 
 @dataclass(frozen=True)
@@ -60,6 +78,7 @@ class Settings:
 
     labels: Labels = PLAIN
     allow: tuple[str, ...] | None = None
+    answer: Tool | None = None
     limits: Limits = Limits()
     options: Options = field(default_factory=Options)
     prices: Mapping[str, float] = field(default_factory=dict)
@@ -69,6 +88,8 @@ class Settings:
     lenient: bool = False
     think: str = "drop"
     observations: str = "verbatim"
+    context: str = "verbatim"
+    scratchpad: bool = False
     stop: tuple[str, ...] = ()
     chat_template: str = "none"
     constrain: str = "off"
@@ -152,8 +173,8 @@ def _faults(value: Any) -> dict[str, str]:
     for fault, policy in faults.items():
         if fault not in FAULTS:
             raise AuthorError(f"faults: unknown fault {fault!r}{did_you_mean(str(fault), FAULTS)}")
-        if policy not in ("observe", "stop"):
-            raise AuthorError(f"faults: {fault} must be observe or stop, not {policy!r}")
+        if policy not in FAULTS[fault]:
+            raise AuthorError(f"faults: {fault} must be {' or '.join(FAULTS[fault])}, not {policy!r}")
     return faults
 
 
@@ -176,6 +197,12 @@ def _constrain(value: Any) -> str:
     return str(value)
 
 
+def _context(value: Any) -> str:
+    if value not in CONTEXT:
+        raise AuthorError(f"context must be {' or '.join(CONTEXT)}, not {value!r}")
+    return str(value)
+
+
 def _prices(value: Any) -> dict[str, float]:
     prices = dict(value or {})
     if set(prices) - {"prompt", "completion"} or not all(isinstance(p, (int, float)) for p in prices.values()):
@@ -195,16 +222,19 @@ _OPTIONS = [f.name for f in dataclasses.fields(Options) if f.name != "extra"]
 _COERCE: dict[str, Any] = {
     "labels": Labels.of,
     "allow": _names,
+    "answer": answer_tool,
     "faults": _faults,
     "repeats": _repeats,
     "prices": _prices,
     "stop": lambda value: (value,) if isinstance(value, str) else tuple(value),
     "chat_template": lambda value: checked(str(value)),
     "constrain": _constrain,
+    "context": _context,
 }
 _READERS: dict[str, Any] = {
     "labels": lambda head, key: Labels.of(head.value(key)),
     "allow": lambda head, key: tuple(head.texts(key)),
+    "answer": lambda head, key: answer_tool(head.mapping(key)),
     "limits": lambda head, key: make_limits(head.mapping(key)),
     "options": lambda head, key: make_options(head.mapping(key)),
     "prices": lambda head, key: _prices(head.mapping(key)),
@@ -214,6 +244,8 @@ _READERS: dict[str, Any] = {
     "lenient": lambda head, key: head.flag(key),
     "think": lambda head, key: head.choice(key, ("drop", "keep")),
     "observations": lambda head, key: head.choice(key, ("verbatim", "guarded")),
+    "context": lambda head, key: head.choice(key, CONTEXT),
+    "scratchpad": lambda head, key: head.flag(key),
     "stop": lambda head, key: tuple(head.texts(key)),
     "chat_template": lambda head, key: checked(head.text(key), Path(head.path or "").parent),
     "constrain": lambda head, key: head.choice(key, CONSTRAIN),

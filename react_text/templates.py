@@ -67,6 +67,18 @@ def without_head(text: str) -> str:
     return body if head is None else "{#" + "\n" * (line - 1) + "#}" + body
 
 
+@lru_cache(maxsize=1)
+def page_environment() -> jinja2.Environment:
+    """For pages of HTML, and the only one that escapes: what a model or a tool wrote must not become markup."""
+    return jinja2.Environment(
+        loader=jinja2.FileSystemLoader(BUILT_IN / "view"),
+        undefined=jinja2.StrictUndefined,
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
 @lru_cache(maxsize=32)
 def environment(*folders: Path) -> jinja2.Environment:
     """Sandboxed, strict about undefined variables, no escaping, newlines kept; looks in `folders`, then in the

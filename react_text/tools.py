@@ -96,10 +96,15 @@ class Tool:
         return read_arguments(arguments, self.parameters)
 
 
-class Toolbox(Mapping[str, Tool]):
-    """The tools of a run, by name and in a fixed order."""
+ANSWER = Tool(FINISH, lambda answer: answer, (Parameter("answer"),), "give the final answer and end", ToolOptions())
+"""How a run ends where its prompt does not say what the answer consists of."""
 
-    def __init__(self, tools: Iterable[Tool] = ()) -> None:
+
+class Toolbox(Mapping[str, Tool]):
+    """The tools of a run, by name and in a fixed order; `finish` is the action that ends it."""
+
+    def __init__(self, tools: Iterable[Tool] = (), finish: Tool = ANSWER) -> None:
+        self.finish = finish
         self._tools: dict[str, Tool] = {}
         self._same: dict[str, str] = {same_name(FINISH): FINISH}
         for each in tools:
@@ -126,19 +131,19 @@ class Toolbox(Mapping[str, Tool]):
         """The registered name that `written` stands for: exact, or the one that differs only in case, `-` or `_`."""
         return written if written in self._tools else self._same.get(same_name(written))
 
-    def only(self, allowed: Iterable[str]) -> Toolbox:
-        """The tools whose names are in `allowed`, in this box's order."""
-        names = set(allowed)
-        return Toolbox(each for each in self.values() if each.name in names)
+    def offered(self, allow: Iterable[str] | None, finish: Tool | None = None) -> Toolbox:
+        """What a model may call: the tools whose names are in `allow` (None for all), in this box's order."""
+        names = set(self if allow is None else allow)
+        return Toolbox((each for each in self.values() if each.name in names), finish or self.finish)
 
     def describe(self) -> str:
         """One line per tool, `usage - description`, and finish last: what a prompt shows."""
-        lines = [f"{each.usage} - {each.description}" if each.description else each.usage for each in self.values()]
-        return "\n".join([*lines, f"{FINISH}[answer] - give the final answer and end"])
+        each = [*self.values(), self.finish]
+        return "\n".join(f"{tool.usage} - {tool.description}" if tool.description else tool.usage for tool in each)
 
     def usages(self) -> list[str]:
         """The usage lines, finish last: what an error observation lists."""
-        return [*(each.usage for each in self.values()), f"{FINISH}[answer]"]
+        return [each.usage for each in (*self.values(), self.finish)]
 
 
 def load_tools(source: ToolSource | None) -> Toolbox:

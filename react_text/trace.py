@@ -199,6 +199,12 @@ class Trace:
             return self.body
         return "".join(f"{line}\n" for line in self._lines[: rows[step - 1].start])
 
+    def shown(self, step: int) -> tuple[str, str]:
+        """The lines of a step (from 1) and of its observation as they stand in the body, each without its last newline;
+        the second is "" when there is none."""
+        row = self._rows[step - 1]
+        return self._text(row.start, row.result), self._text(row.result, row.end)
+
     def line_of(self, step: int, *, observation: bool = False) -> int:
         """The file's line number where a step (from 1), or its observation, begins."""
         row = self._rows[step - 1]

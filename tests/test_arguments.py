@@ -297,3 +297,30 @@ NAMES = {
 @pytest.mark.parametrize(("usage", "parameter"), NAMES.items())
 def test_how_a_parameter_is_called_in_a_usage_line(usage: str, parameter: Parameter) -> None:
     assert str(parameter) == usage
+
+
+FIELDS = [Parameter("city", str | None, None), Parameter("days", int | None, None), Parameter("tags", list[str], [])]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["city: Kyoto\ndays: 3\ntags: [a, b]", "\ncity:  Kyoto \n\ndays: 3\ntags: a, b\n", "tags: a, b\ncity: 'Kyoto'\ndays: 3"],
+)
+def test_lines_of_names_and_values_are_arguments_by_name(text: str) -> None:
+    assert read_arguments(text, FIELDS) == {"city": "Kyoto", "days": 3, "tags": ["a", "b"]}
+
+
+def test_one_line_with_a_comma_is_read_by_position() -> None:
+    assert read_arguments("city: Kyoto", FIELDS)["city"] == "Kyoto"
+    with pytest.raises(ArgumentError, match="days must be int"):
+        read_arguments("city: Kyoto, days: 3", FIELDS)
+
+
+def test_lines_of_which_one_names_no_parameter_are_not_read_by_name() -> None:
+    assert read_arguments("Kyoto: old\ncity: new", FIELDS)["city"] == "Kyoto: old\ncity: new"
+
+
+def test_the_meaning_of_a_pattern_stands_in_its_error() -> None:
+    month = Parameter("month", Annotated[str, Pattern(r"\d{4}-\d\d", "a month, YYYY-MM")])
+    with pytest.raises(ArgumentError, match="month must be a month, YYYY-MM, not 'July'"):
+        read_arguments("July", [month])

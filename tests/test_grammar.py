@@ -138,7 +138,7 @@ def test_random_turns_are_read_as_they_are_meant_and_convert(labels: Labels) -> 
 @pytest.mark.parametrize("name", ["text", "anything", "python", "write"])
 def test_quotes_and_brackets_are_seen_as_the_parser_sees_them(name: str) -> None:
     """A quoted string must not begin at one depth of brackets and end at another."""
-    tools, random = TOOLS.only([name]), Random(name)
+    tools, random = TOOLS.offered([name]), Random(name)
     root = Grammar(tools, PLAIN).after("Action:", 1)
     assert root
     for _ in range(3000):

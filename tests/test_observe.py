@@ -221,6 +221,7 @@ ELSEWHERE = {
     "tool_timeout",
     "repeat",
     "no_calls_left",
+    "empty_result",
     "no_output",
 }
 

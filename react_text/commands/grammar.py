@@ -23,12 +23,12 @@ def print_grammar(arguments: argparse.Namespace) -> int:
     """`react-text grammar PROMPT`"""
     from ..grammar import Grammar
     from ..prompt import Prompt
-    from ..tools import load_tools
+    from ..scratchpad import run_tools
 
     prompt = Prompt.load(arguments.prompt)
-    tools = load_tools(prompt.tools)
-    allow, labels = prompt.settings.allow, prompt.settings.labels
-    grammar = Grammar(tools if allow is None else tools.only(allow), labels)
+    tools = run_tools(prompt.tools, prompt.settings)
+    labels = prompt.settings.labels
+    grammar = Grammar(tools.offered(prompt.settings.allow, prompt.settings.answer), labels)
     constraint = grammar.after(labels.cue(labels.thought, 1), 1)
     text: str = getattr(constraint, arguments.language)
     write_exactly(text if text.endswith("\n") else f"{text}\n")

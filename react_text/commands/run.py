@@ -162,13 +162,11 @@ def render_prompt(arguments: argparse.Namespace) -> int:
 
 
 def _first_prompt(arguments: argparse.Namespace, prompt: Prompt) -> PromptText:
-    from ..tools import load_tools
+    from ..scratchpad import run_tools
 
-    tools = load_tools(prompt.tools)
-    allow = prompt.settings.allow
-    opened = prompt.open(
-        arguments.question, tools if allow is None else tools.only(allow), variables=variables(arguments)
-    )
+    tools = run_tools(prompt.tools, prompt.settings)
+    offered = tools.offered(prompt.settings.allow, prompt.settings.answer)
+    opened = prompt.open(arguments.question, offered, variables=variables(arguments))
     for remark in _remarks(prompt, opened, arguments.question or prompt.question or ""):
         print(f"# {remark}", file=sys.stderr)
     labels = prompt.settings.labels

@@ -20,8 +20,9 @@ from ..nearmiss import FINISH
 from ..parse import same_name
 from ..prompt import KEYS as PROMPT_KEYS
 from ..prompt import OpenPrompt, Prompt
+from ..scratchpad import run_tools
 from ..settings import Settings
-from ..tools import Toolbox, load_tools
+from ..tools import Toolbox
 from ..trace import KEYS as TRACE_KEYS
 from ..trace import Trace
 from .references import BadReference, find_references
@@ -240,7 +241,7 @@ class PromptFile(File):
     def toolbox(self) -> Toolbox | AuthorError:
         """The tools, or why they cannot be loaded."""
         try:
-            return load_tools(self.prompt.tools)
+            return run_tools(self.prompt.tools, self.prompt.settings)
         except AuthorError as error:
             return error
 
@@ -251,8 +252,8 @@ class PromptFile(File):
     @property
     def tools(self) -> Toolbox | None:
         """The tools that the model may call; None when they cannot be loaded."""
-        tools, allow = self.all_tools, self.prompt.settings.allow
-        return tools if tools is None or allow is None else tools.only(allow)
+        settings, tools = self.prompt.settings, self.all_tools
+        return tools if tools is None else tools.offered(settings.allow, settings.answer)
 
     @cached_property
     def opened(self) -> OpenPrompt | AuthorError:

@@ -20,6 +20,7 @@ from ..offline import NetworkUsed, offline
 from ..parse import parse_turn
 from ..project import find_project
 from ..prompt import OpenPrompt, Prompt
+from ..templates import BUILT_IN
 from ..tools import Toolbox
 from .context import Found, PromptFile, TraceFile
 
@@ -194,8 +195,9 @@ def _where(prompt: Prompt, text: str, name: str) -> tuple[int, Path | None]:
 
 def _first_use(prompt: Prompt) -> tuple[int, Path | None]:
     """Where a variable that changes from step to step, or else the transcript, is first used."""
-    used = [name for name in _PER_STEP if name in prompt.names]
-    return _uses(prompt, tuple(used) or ("transcript",))
+    line, path = _uses(prompt, _PER_STEP)
+    known = path is not None and path.parent != BUILT_IN  # the base prompt uses notes where they do no harm
+    return (line, path) if known else _uses(prompt, ("transcript",))
 
 
 def _uses(prompt: Prompt, names: tuple[str, ...]) -> tuple[int, Path | None]:

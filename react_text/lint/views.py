@@ -15,7 +15,7 @@ from ..labels import Labels
 from ..nearmiss import FINISH
 from ..observe import Observer
 from ..parse import Turn, parse_turn
-from ..recorded import failed
+from ..recorded import given
 from ..settings import Settings
 from ..tools import Tool, Toolbox, make_tool
 from ..trace import Trace, TraceStep
@@ -64,10 +64,7 @@ def views_of(trace: Trace, settings: Settings, tools: Toolbox, folder: Path | No
     """The steps of a trace. `folder` may hold the wording of a project (`observe.j2`)."""
 
     def world(tool: Tool, arguments: Mapping[str, Any], step: int) -> str:
-        failure = failed(trace.steps[step - 1].outcome, tool.name)
-        if failure is not None:
-            raise failure
-        return trace.steps[step - 1].observation or ""
+        return given(trace.steps[step - 1].outcome, trace.steps[step - 1].observation or "", tool.name)
 
     gateway = Gateway(tools, settings, world=world)
     observer = Observer(gateway.allowed, settings, folder, recorded=True)

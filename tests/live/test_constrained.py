@@ -46,7 +46,7 @@ class Case:
     def of(cls, path: Path) -> Case:
         prompt = Prompt.load(path)
         tools = load_tools(prompt.tools)
-        tools = tools if prompt.settings.allow is None else tools.only(prompt.settings.allow)
+        tools = tools if prompt.settings.allow is None else tools.offered(prompt.settings.allow)
         return cls(tools, prompt.open(None, tools).text("", "Thought:"))
 
     def write(self, model: HTTPModel, seed: int, constrain: str, max_tokens: int = 256) -> Completion:
@@ -112,7 +112,7 @@ def test_without_a_grammar_some_are_not(model: LlamaCpp) -> None:
 
 @pytest.mark.parametrize("name", TOOLS)
 def test_every_grammar_loads_and_binds(model: LlamaCpp, name: str) -> None:
-    case = Case(TOOLS.only([name]), "Thought:")
+    case = Case(TOOLS.offered([name]), "Thought:")
     call = Grammar(case.tools, PLAIN).after("Action:", 1)
     options = Options(max_tokens=200, temperature=1.0, seed=1)
     completion = model.complete(f"Use {name}.\nAction:", stop=[], options=options, constraint=call)

@@ -1,0 +1,147 @@
+"""Paths -> what a page lists: the runs in them, with what the checks and the pass rates say of each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from .diff import report
+from .errors import AuthorError
+from .files import from_here
+from .frontmatter import read_text
+from .golden import Case, Library
+from .match import is_finish
+from .runs import Recorded, find_files, read_runs
+from .stats import wilson
+from .trace import Trace
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a check came to: `passed`, `failed`, `error` or `skipped`; `report` is what it had to say, line by line."""
+
+    check: str
+    outcome: str
+    report: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way to an answer, how many runs went it, and how many of them passed."""
+
+    actions: tuple[str, ...]
+    runs: int
+    passed: int
+
+
+@dataclass(frozen=True)
+class Rate:
+    """How many runs of a golden with a real model passed; `variant` is the model or prompt that was tried, `ways` what its
+    runs did."""
+
+    variant: str
+    passed: int
+    runs: int
+    ways: tuple[Way, ...] = ()
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The 95 percent Wilson interval of the rate."""
+        return wilson(self.passed, self.runs)
+
+
+Rates = Mapping[str, Sequence[Rate]]
+"""The rates of each golden, by its resolved path."""
+
+
+@dataclass
+class Entry:
+    """One run on a page. `run` is None where the file could not be read: `error` says why; `notices` what of a log."""
+
+    name: str
+    run: Recorded | None = None
+    error: str = ""
+    notices: Sequence[str] = ()
+    verdicts: list[Verdict] = field(default_factory=list)
+    rates: Sequence[Rate] = ()
+
+    @property
+    def outcome(self) -> str:
+        """The worst that a check has said, else how the run ended: `passed`, `failed`, `error`, `skipped`; `answered`,
+        `unanswered`."""
+        found = [verdict.outcome for verdict in self.verdicts]
+        if self.run is None or "error" in found:
+            return "error"
+        worst = next((word for word in ("failed", "passed", "skipped") if word in found), "")
+        return worst or ("unanswered" if answer_of(self.run.trace) is None else "answered")
+
+    @property
+    def good(self) -> bool:
+        return self.outcome in ("passed", "answered", "skipped")
+
+
+def answer_of(trace: Trace) -> str | None:
+    """What a run has answered, None when it has not."""
+    if trace.meta.get("stop_reason") not in ("success", None):
+        return None
+    if trace.meta.get("answer") is not None:
+        return str(trace.meta["answer"])
+    last = trace.steps[-1] if trace.steps else None
+    return last.arguments.strip() if last and is_finish(last) and last.arguments is not None else None
+
+
+def entries(paths: Iterable[str | Path], *, check: bool = False, rates: Rates | None = None) -> list[Entry]:
+    """The runs in files and folders. A file that cannot be read is an entry as well, but for a file of a folder that
+    holds no runs at all. Goldens in folders are replayed if `check` is set. Raises AuthorError for a path that is not
+    there."""
+    paths, library, found = [Path(path) for path in paths], Library(), []
+    for path in find_files(paths):
+        try:
+            runs, notices = read_runs(path)
+        except AuthorError as error:
+            if path in paths or path.suffix == ".trace":
+                found.append(Entry(str(path), error=from_here(str(error))))
+            continue
+        for run in runs:
+            entry = Entry(run.name, run, notices=notices, rates=(rates or {}).get(str(path.resolve()), ()))
+            if check and path not in paths and path.suffix == ".trace":
+                entry.verdicts += replayed(path, library)
+            found.append(entry)
+    return found
+
+
+def replayed(path: Path, library: Library) -> list[Verdict]:
+    """The verdict of `react-text test` on a golden, none for a trace that is only an example."""
+    try:
+        case = Case(path, library)
+        if not case.is_test:
+            return []
+        outcome = case.replay()
+    except AuthorError as error:
+        return [Verdict("replay", "error", (from_here(str(error)),))]
+    if outcome.ok:
+        return [Verdict("replay", "passed")]
+    return [Verdict("replay", "failed", tuple(report(outcome, whole=True)))]
+
+
+def read_rates(path: Path) -> Rates:
+    """What `react-text live --json` has printed. Raises AuthorError."""
+    found: dict[str, list[Rate]] = {}
+    try:
+        for case in json.loads(read_text(path))["cases"]:
+            ways = tuple(Way(tuple(map(str, p["path"])), int(p["runs"]), int(p["passed"])) for p in case["paths"])
+            rate = Rate(str(case["variant"]), *_counts(case), ways)
+            found.setdefault(str(Path(str(case["case"])).resolve()), []).append(rate)
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise AuthorError(f"this is not what `live --json` prints: {type(error).__name__} {error}", path=path) from None
+    return found
+
+
+def _counts(case: Mapping[str, Any]) -> tuple[int, int]:
+    passed, runs = int(case["passed"]), int(case["runs"])
+    if not 0 <= passed <= runs:
+        raise ValueError(f"{passed} of {runs} passed")
+    return passed, runs

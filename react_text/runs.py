@@ -1,0 +1,127 @@
+"""Trace file or event log -> the runs in it, each with what its steps cost."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .errors import AuthorError, did_you_mean
+from .match import Change, compare
+from .matching import Matching
+from .models.base import Usage
+from .recover import Log, LoggedRun
+from .trace import Trace
+
+# What a run says of itself: only where two runs both do can they differ in it.
+_FACTS = ("prompt_hash", "tools", "options", "answer", "stop_reason", "outcomes")
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one step took: tokens, and seconds of the model and of the tool."""
+
+    usage: Usage
+    model_seconds: float = 0.0
+    tool_seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A run that was recorded. `name` is its path, with `:N` behind that of a log with several runs; `costs` are those
+    of its steps, none when it is known from a trace alone; `model` is "" there."""
+
+    name: str
+    path: Path
+    trace: Trace
+    costs: tuple[Cost, ...] = ()
+    model: str = ""
+    message: str = ""
+
+
+def is_log(path: Path) -> bool:
+    """Whether a file is an event log and no trace. Raises AuthorError for what cannot be read."""
+    if path.suffix == ".trace":
+        return False
+    try:
+        with path.open("rb") as file:
+            return file.read(1) == b"{"
+    except OSError as error:
+        raise AuthorError(f"cannot be read: {error.strerror}", path=path) from None
+
+
+def find_files(paths: Iterable[str | Path]) -> list[Path]:
+    """The files that are named, and the traces and logs (`*.trace`, `*.jsonl`) in the folders that are. Raises
+    AuthorError for what is not there."""
+    found: dict[Path, None] = {}
+    for path in map(Path, paths):
+        if path.is_dir():
+            inside = sorted([*path.rglob("*.trace"), *path.rglob("*.jsonl")])
+            if not inside:
+                raise AuthorError("no traces and no logs are here", path=path)
+            found.update(dict.fromkeys(inside))
+        else:
+            found[path] = None
+    return list(found)
+
+
+def read_runs(path: Path) -> tuple[list[Recorded], list[str]]:
+    """The runs of a file in the order in which they began, and what could not be read of it. Raises AuthorError."""
+    if not path.exists():
+        near = did_you_mean(path.name, (p.name for p in path.parent.glob("*")))
+        raise AuthorError(f"no such file{near}", path=path)
+    if not is_log(path):
+        return [Recorded(str(path), path, Trace.load(path))], []
+    log = Log.load(path)
+    several = len(log.runs) > 1
+    runs = [_recorded(f"{path}:{n}" if several else str(path), path, run) for n, run in enumerate(log.runs, 1)]
+    return runs, log.notices
+
+
+def read_run(name: str) -> Recorded:
+    """The run of a trace or log; of a log with several the last, or with `LOG:N` the one of that number. Raises
+    AuthorError."""
+    file, _, number = name.rpartition(":")
+    if not number.isdecimal() or Path(name).exists():
+        return read_runs(Path(name))[0][-1]
+    runs, _ = read_runs(Path(file))
+    if not 1 <= int(number) <= len(runs):
+        raise AuthorError(f"there is no run {number}: this file holds {len(runs)}", path=file)
+    return runs[int(number) - 1]
+
+
+def differences(one: Trace, other: Trace) -> list[Change]:
+    """All that differs between two runs, whatever a `match:` key lets pass. What only one of them says of itself is no
+    difference. Raises AuthorError for a `redact:` that cannot be read."""
+    shared = {key for key in _FACTS if one.meta.get(key) is not None and other.meta.get(key) is not None}
+    one, other = (_with_facts(trace, shared) for trace in (one, other))
+    changes = compare(one, other, matching=Matching())
+    if one.meta.get("prompt_hash") != other.meta.get("prompt_hash"):
+        changes.insert(0, Change("prompt", 0, "what the prompts say before the question differs"))
+    return changes
+
+
+def _with_facts(trace: Trace, names: set[str]) -> Trace:
+    meta = {key: value for key, value in trace.meta.items() if key not in _FACTS or key in names}
+    return dataclasses.replace(trace, meta=meta)
+
+
+def _recorded(name: str, path: Path, run: LoggedRun) -> Recorded:
+    end = run.end or {}
+    model, message = (str(facts.get(key) or "") for facts, key in ((run.start, "model"), (end, "message")))
+    return Recorded(name, path, run.trace, tuple(map(_cost, run.steps)), model, message)
+
+
+def _cost(step: Mapping[str, Any]) -> Cost:
+    """Whoever wrote the log: what is no number is not known."""
+    given = step.get("usage")
+    counts = given if isinstance(given, Mapping) else {}
+    usage = Usage(*(_number(counts.get(f"{key}_tokens"), int) for key in ("prompt", "completion", "cached")))
+    return Cost(usage, *(_number(step.get(f"{key}_seconds"), float) or 0.0 for key in ("model", "tool")))
+
+
+def _number(value: Any, kind: type) -> Any:
+    fits = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1e12
+    return kind(value) if fits else None
