@@ -9,7 +9,7 @@ from typing import Any
 from .ask import Show
 from .errors import AuthorError
 from .examples import read_example
-from .gateway import Gateway, World
+from .gateway import Calls, Gateway, World
 from .log import RunLog
 from .loop import Run
 from .models import open_model
@@ -86,11 +86,15 @@ class Agent:
         on_text: Show | None = None,
         world: World | None = None,
         past: Sequence[TraceStep] = (),
+        calls: Calls | None = None,
+        name: str = "",
     ) -> Run:
         """The same as an iterator of steps; its `result` is there after the last one. `world` answers instead of the
-        tools; `past` are steps of an earlier run, which come first as they were, without the model and the tools."""
+        tools; `past` are steps of an earlier run, which come first as they were, without the model and the tools. Runs
+        that share `calls`, each under a `name`, do not repeat one another's."""
         settings = self.settings
-        gateway = Gateway(self.tools, settings, world=world or (recorded_world(past) if past else None))
+        past_world = recorded_world(past) if past else None
+        gateway = Gateway(self.tools, settings, world=world or past_world, calls=calls, name=name)
         prompt = self.prompt.open(
             question, gateway.allowed, variables=variables, examples=self.examples, settings=settings
         )

@@ -41,14 +41,14 @@ def chart(steps: Sequence[StepView], costs: Sequence[Cost]) -> Chart | None:
     known = [usage for usage in usages if usage.prompt_tokens is not None]
     if known:
         legend = [("cached", "from the cache"), ("read", "read"), ("written", "written")]
-        sizes = []
+        sizes: list[tuple[int, ...]] = []
         for usage in usages:
             prompt, cached = usage.prompt_tokens or 0, min(usage.cached_tokens or 0, usage.prompt_tokens or 0)
             sizes.append((cached, prompt - cached, usage.completion_tokens or 0))
         unit = "tokens"
     else:
         legend = [("written", "turn"), ("read", "observation")]
-        sizes = [step.characters for step in steps]
+        sizes = [*(step.characters for step in steps)]
         unit = "characters"
     if not steps or len(sizes) != len(steps):
         return None

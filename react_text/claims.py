@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -105,7 +105,7 @@ def claims(text: str) -> list[Claim]:
 
 
 def facts(text: str) -> list[Claim]:
-    """What a text can be the source of: all that it would claim, and what a claim elsewhere can be put together from."""
+    """What a text can be the source of: all that it would claim, and the parts that claims may consist of."""
     found = _claims(text, numbering=True)
     for claim in list(found):
         found += _parts(text, claim)
@@ -120,7 +120,8 @@ def _claims(text: str, *, numbering: bool) -> list[Claim]:
     if not numbering:
         text = _without_numbering(text)
     found: list[Claim] = []
-    for take in (_dates, _times, _versions, find_numbers, _codes):
+    readers: tuple[Callable[[str], Iterable[Claim]], ...] = (_dates, _times, _versions, find_numbers, _codes)
+    for take in readers:
         # What was read as one thing is not there for the next: the month of a date is no number.
         taken = list(take(text))
         found += taken
@@ -168,9 +169,8 @@ def _versions(text: str) -> Iterator[Code]:
 
 
 def _codes(text: str) -> Iterator[Code]:
-    return (
-        Code(match[0], *match.span()) for match in _WORD.finditer(text) if any(char in "0123456789" for char in match[0])
-    )
+    words = (match for match in _WORD.finditer(text) if any(char in "0123456789" for char in match[0]))
+    return (Code(match[0], *match.span()) for match in words)
 
 
 def _parts(text: str, claim: Claim) -> Iterator[Number]:
@@ -199,7 +199,7 @@ def _is_language(text: str, word: Number) -> bool:
 
 def _without_numbering(text: str) -> str:
     """The text without the numbers of a list, which run 1, 2, 3. A text may hold several lists."""
-    found, last = [], 0
+    found, last = list[Claim](), 0
     for match in _NUMBERING.finditer(text):
         if int(match["number"]) in (1, last + 1):
             last = int(match["number"])
@@ -207,8 +207,8 @@ def _without_numbering(text: str) -> str:
     return _without(text, found)
 
 
-def _without(text: str, found: list[Code] | list[Claim]) -> str:
-    pieces, end = [], 0
+def _without(text: str, found: Sequence[Claim]) -> str:
+    pieces, end = list[str](), 0
     for claim in found:
         pieces += [text[end : claim.start], _HIDDEN * (claim.end - claim.start)]
         end = claim.end

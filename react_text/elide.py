@@ -38,7 +38,7 @@ _NOTHING = re.compile(r"|none|null|nil|false|no|off|ok|0(?:\.0*)?|n/?a|[-–—:
 _DELIMITERS = tuple(map(re.compile, (r"\|", r"\t", ",", ";", " {2,}")))
 # Where a clause may end. The commas are those before another field or item: in a sentence they stay, and a sentence
 # ends before a capital, not behind `excl.`.
-_CLAUSE_END = r"\n|[.!?]\)?[ \t]+(?=[^\sa-z])|[。！？；]|;[ \t]+|,[ \t]*(?=[\"'{\[(]|\w{1,40}[ \t]?[=:])"
+_CLAUSE_END = r"\n|[.!?]\)?[ \t]+(?=[^\sa-z])|[。！？；][ \t]*|;[ \t]+|,[ \t]*(?=[\"'{\[(]|\w{1,40}[ \t]?[=:])"
 _TOKEN = re.compile(
     r"(?<!\w)(?P<text>\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*')|\\.|(?P<open>[\[{])|(?P<close>[\]}])|"
     rf"(?P<end>{_CLAUSE_END})"
@@ -169,16 +169,17 @@ class _Lines:
         return self.starts[first], min(self.starts[max(first, behind)], self.end)
 
     def _block(self, number: int) -> int:
-        """The line at which a block ends that line `number` begins: what is indented below it, and below a heading
-        everything up to an empty line."""
+        """The line at which a block ends that line `number` begins: what is indented below it, else below a
+        heading everything up to an empty line."""
         head = self.lines[number]
         heading = head.lstrip().startswith("#") or head.rstrip(" *_").endswith(":") or _COLUMN.fullmatch(head.strip())
         first = number + 1
         if heading and first < len(self.lines) and not self.lines[first].strip():
             first += 1
+        nested = not heading or (first < len(self.lines) and _indent(self.lines[first]) > _indent(head))
         for place in range(first, min(len(self.lines), number + 1 + _BLOCK)):
             line = self.lines[place]
-            if not line.strip() or not (heading or _indent(line) > _indent(head)):
+            if not line.strip() or (nested and _indent(line) <= _indent(head)):
                 return place
         return min(len(self.lines), number + 1 + _BLOCK)
 

@@ -39,8 +39,8 @@ class Way:
 
 @dataclass(frozen=True)
 class Rate:
-    """How many runs of a golden with a real model passed; `variant` is the model or prompt that was tried, `ways` what its
-    runs did."""
+    """How many runs of a golden with a real model passed. `variant` is the model or prompt that was tried, `ways` what
+    its runs did."""
 
     variant: str
     passed: int
@@ -111,6 +111,15 @@ def entries(paths: Iterable[str | Path], *, check: bool = False, rates: Rates | 
                 entry.verdicts += replayed(path, library)
             found.append(entry)
     return found
+
+
+def checked(name: str, path: Path, verdicts: Sequence[Verdict], rates: Rates) -> Entry:
+    """A golden with what its checks have come to."""
+    try:
+        run = read_runs(path)[0][-1]
+    except AuthorError as error:
+        return Entry(name, error=from_here(str(error)), verdicts=[*verdicts])
+    return Entry(name, run, verdicts=[*verdicts], rates=rates.get(str(path.resolve()), ()))
 
 
 def replayed(path: Path, library: Library) -> list[Verdict]:

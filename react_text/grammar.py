@@ -21,7 +21,7 @@ from .labels import Labels
 from .nearmiss import FINISH
 from .notations import to_gbnf, to_lark, to_regex
 from .parse import parse_turn
-from .tools import Tool, Toolbox
+from .tools import ANSWER, Tool, Toolbox
 
 Refused = Callable[[Tool, Mapping[str, Any]], bool]
 """Whether a call would be refused, because it was made before."""
@@ -91,16 +91,21 @@ class Grammar:
         }
         self._answer = arguments_form(tools.finish.parameters)
 
-    def after(self, cue: str, step: int, refused: Refused | None = None) -> TurnConstraint | None:
+    def after(
+        self, cue: str, step: int, refused: Refused | None = None, answer: Form | None = None
+    ) -> TurnConstraint | None:
         """What may follow a prompt that ends in `cue`: the label of a thought, that of an action, or `Action: finish[`.
-        None for another ending. Calls that are `refused` are left out where a tool has few."""
+        None for another ending. Calls that are `refused` are left out where a tool has few. An answer that is any text
+        has the form `answer` instead, when given."""
+        if answer is None or self.tools.finish is not ANSWER:
+            answer = self._answer
         thought_cue = self.labels.cue(self.labels.thought, step)
         action_cue = self.labels.cue(self.labels.action, step)
-        call = seq(" ", self._call(refused), optional("\n"))
+        call = seq(" ", self._call(refused, answer), optional("\n"))
         forms = {
             thought_cue: seq(self._thought, "\n", action_cue, call),
             action_cue: call,
-            f"{action_cue} {FINISH}[": seq(self._answer, "]", optional("\n")),
+            f"{action_cue} {FINISH}[": seq(answer, "]", optional("\n")),
         }
         if cue not in forms:
             return None
@@ -109,14 +114,14 @@ class Grammar:
         label = seq(self.labels.action, number, ":")
         return TurnConstraint(forms[cue], label, seq(label, call), self.lazy and cue == thought_cue)
 
-    def _call(self, refused: Refused | None) -> Form:
+    def _call(self, refused: Refused | None, answer: Form) -> Form:
         """One call. Tools with arguments of one form share it."""
         names: dict[Form, list[str]] = {}
         for name, form in self._arguments.items():
             left = self._left(self.tools[name], form, refused) if refused else form
             if left is not None:
                 names.setdefault(left, []).append(name)
-        names.setdefault(self._answer, []).append(FINISH)
+        names.setdefault(answer, []).append(FINISH)
         return Rule("call", alt(*(seq(alt(*each), "[", form, "]") for form, each in names.items())))
 
     def _left(self, tool: Tool, form: Form, refused: Refused) -> Form | None:

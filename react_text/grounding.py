@@ -7,19 +7,30 @@ repeats it.
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Literal
 
-from .arguments import ArgumentError, Parameter, read_arguments
+from .answer_forms import answer_form
+from .arguments import Parameter, read_arguments
 from .claims import Claim, Code, Date, Day, Time, claims, facts
-from .claims import Claim as _Claim
-from .errors import Mistake
+from .errors import Mistake, ReactTextError
+from .forms import Form
 from .nearmiss import FINISH
-from .numbers import Known, Value
-from .numbers import Number as _Amount
+from .numbers import Known, Origin, Value
+from .numbers import Number as Amount
+from .parse import same_name
+from .result import Step
+from .spellings import spellings
 from .trace import Trace
+
+# What the engine says about a mistake is no source, but that it repeats a result, which another run may have got.
+_NO_SOURCE = re.compile(r"mistake (?!repeat)|raised |timeout ")
+_ENGINE = re.compile(r"\bstep [0-9]+\b")
+_MOST_SPELLINGS = 1000  # of a long transcript the newest: a server has to look through them at each character
+_GROUPED = re.compile(r"[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?")
 
 
 @dataclass(frozen=True)
@@ -65,5 +76,181 @@ def ground(trace: Trace) -> Grounding:
     if answer is None:
         return Grounding(None, ())
     sources = Sources(trace.task)
-    sources.read(trace.steps)
+    for step in trace.steps:
+        sources.add(step.arguments, step.observation, step.outcome)
     return Grounding(answer, sources.trace(answer))
+
+
+class Grounds:
+    """What a run does about the numbers of its answer: `mode` is the prompt's `grounding`."""
+
+    def __init__(self, mode: str, question: str) -> None:
+        self.mode = mode
+        self.ungrounded: tuple[Number, ...] = ()
+        self._sources = Sources(question if mode != "off" else "")
+        self._known = 0
+
+    def checked(self, answer: str, steps: Sequence[Step], *, last: bool) -> str:
+        """The answer, with its `ungrounded` numbers noted. With `observe` and `decode` the model is told once, unless
+        this was its `last` turn: raises Mistake."""
+        if self.mode != "off":
+            found = tuple(number for number in self._read(steps).trace(answer) if number.source is None)
+            told = last or any(step.error == "ungrounded" for step in steps)
+            if found and not told and self.mode != "report":
+                numbers = list(dict.fromkeys(number.text for number in found))
+                raise Mistake("ungrounded", fault="ungrounded", stop_reason="ungrounded", numbers=numbers)
+            self.ungrounded = found
+        return answer
+
+    def answer_form(self, steps: Sequence[Step]) -> Form | None:
+        """The form of an answer that holds no other numbers than those seen, None where the prompt does not want it."""
+        return answer_form(self._read(steps).spellings()) if self.mode == "decode" else None
+
+    def _read(self, steps: Sequence[Step]) -> Sources:
+        for step in steps[self._known :]:
+            self._sources.add(step.arguments, step.observation, step.came_to)
+        self._known = len(steps)
+        return self._sources
+
+
+def _answer(trace: Trace) -> str | None:
+    if "answer" in trace.meta:
+        return str(trace.meta["answer"])
+    last = trace.steps[-1] if trace.steps else None
+    if last is None or last.tool is None or same_name(last.tool) != FINISH:
+        return None
+    try:
+        return str(read_arguments(last.arguments or "", [Parameter("answer")])["answer"])
+    except ReactTextError:
+        return (last.arguments or "").strip()
+
+
+class Sources:
+    """What a run has been given so far: its question, and what its tools returned."""
+
+    def __init__(self, question: str) -> None:
+        self._texts = [question]
+        self._spellings: dict[str, None] = {}
+        self._spelled = 0
+        self._read = _Read()
+        self._read.add(0, facts(question))
+
+    def add(self, arguments: str | None, observation: str | None, outcome: str = "") -> None:
+        """The next step: what the model called a tool with, and what came of it (`TraceStep.outcome`)."""
+        number = len(self._texts)
+        self._texts.append(observation or "")
+        if observation is not None and not _NO_SOURCE.match(outcome):
+            said = _ENGINE.sub(_blank, observation) if outcome.startswith("mistake ") else observation
+            self._read.add(number, self._without_echoes(facts(said), arguments or ""))
+
+    def trace(self, answer: str) -> tuple[Number, ...]:
+        """The numbers of an answer, with their sources."""
+        found = []
+        for claim in claims(answer):
+            origin = self._read.find(claim)
+            source = self._source(origin) if origin else None
+            found.append(Number(answer[claim.start : claim.end], claim.start, claim.end, source))
+        return tuple(found)
+
+    def spellings(self) -> list[str]:
+        """How an answer may write what was read, the newest last: as it stood there, and changed as far as that is still
+        the same to `trace`."""
+        for text in self._texts[self._spelled :]:
+            new = {each: self.trace(each) for each in spellings(text) if each not in self._spellings}
+            grounded = (each for each, found in new.items() if found and all(number.source for number in found))
+            self._spellings.update(dict.fromkeys(grounded))
+        self._spelled = len(self._texts)
+        return list(self._spellings)[-_MOST_SPELLINGS:]
+
+    def _source(self, origin: Origin) -> Source:
+        number, step = origin.number, origin.place
+        how = ", ".join(origin.how) or "same"
+        return Source("observation" if step else "question", step, self._texts[step], number.start, number.end, how)
+
+    def _without_echoes(self, found: Iterable[Claim], arguments: str) -> Iterable[Claim]:
+        written = _Read()
+        written.add(0, facts(arguments))
+        for claim in found:
+            if not isinstance(claim, Amount):
+                if not written.holds(claim) or self._read.holds(claim):
+                    yield claim
+                continue
+            readings = [
+                each
+                for each in claim.readings
+                if not any(written.numbers.holds(value) and not self._read.numbers.holds(value) for value in each)
+            ]
+            if readings:
+                yield replace(claim, readings=tuple(readings))
+
+
+class _Read:
+    """What was read, by what makes it the same as something else. The places of origins are the numbers of steps."""
+
+    def __init__(self) -> None:
+        self.numbers = Known()
+        self._dates: dict[Day, Origin] = {}  # also those that say less
+        self._parts: dict[Day, Origin] = {}  # only as they were said
+        self._times: dict[int, Origin] = {}
+        self._codes: dict[str, Origin] = {}
+
+    def add(self, step: int, found: Iterable[Claim]) -> None:
+        for claim in found:
+            if isinstance(claim, Amount):
+                self.numbers.add([claim], step)
+                continue
+            origin = Origin(Amount(claim.text, claim.start, claim.end, ()), step)
+            if isinstance(claim, Code):
+                self._codes.setdefault(claim.key, origin)
+            elif isinstance(claim, Time):
+                for minute in claim.minutes:
+                    self._times.setdefault(minute, origin)
+            else:
+                for year, month, day in claim.options:
+                    self._parts.setdefault((year, month, day), origin)
+                    for less in ((year, month, day), (None, month, day), (year, month, None), (None, month, None)):
+                        self._dates.setdefault(less, origin)
+
+    def holds(self, claim: Date | Time | Code) -> bool:
+        """Whether exactly this was read."""
+        if isinstance(claim, Code):
+            return claim.key in self._codes
+        if isinstance(claim, Time):
+            return not claim.minutes.isdisjoint(self._times)
+        return any(option in self._dates for option in claim.options)
+
+    def find(self, claim: Claim) -> Origin | None:
+        """Where a claim comes from, None when it was not read."""
+        if isinstance(claim, Amount):
+            whole = _GROUPED.fullmatch(claim.text)  # no list: `12,400` is not 12 and 400
+            readings = tuple(each for each in claim.readings if len(each) == 1 or not whole)
+            return self.numbers.find(replace(claim, readings=readings))
+        if isinstance(claim, Code):
+            return self._codes.get(claim.key) or (self.numbers.find(claim.number) if claim.number else None)
+        if isinstance(claim, Time):
+            said = filter(None, map(self._times.get, sorted(claim.minutes)))
+            return next(said, None) or self._together([int(digits) for digits in re.findall("[0-9]+", claim.text)])
+        return next(filter(None, (self._date(*option) for option in claim.options)), None)
+
+    def _date(self, year: int | None, month: int, day: int | None) -> Origin | None:
+        """The origin of a date: one that says it all, or one that says a part of it and numbers for the rest."""
+        if origin := self._dates.get((year, month, day)):
+            return origin
+        for part in ((year, month, None), (None, month, day), (None, month, None)):
+            rest = [n for n, said in ((year, part[0]), (day, part[2])) if n is not None and said is None]
+            if rest and part in self._parts and self._together(rest):
+                return replace(self._parts[part], how=_TOGETHER)
+        return self._together([n for n in (month, day, year) if n is not None])
+
+    def _together(self, amounts: Sequence[int]) -> Origin | None:
+        """The origin of the first of these numbers, if all were read on their own."""
+        values = [Value(Fraction(amount)) for amount in amounts]
+        found = [self.numbers.find(Amount("", 0, 0, ((value,),))) for value in values if self.numbers.holds(value)]
+        return replace(found[0], how=_TOGETHER) if found and found[0] and len(found) == len(values) else None
+
+
+_TOGETHER = ("put together",)
+
+
+def _blank(match: re.Match[str]) -> str:
+    return " " * len(match[0])

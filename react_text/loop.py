@@ -16,6 +16,7 @@ from .context import Context
 from .errors import Mistake, ParseError, ServerError, ServerTimeout
 from .gateway import BUDGETS, Gateway
 from .grammar import Grammar
+from .grounding import Grounds
 from .labels import Labels, label_line
 from .layout import behind_cue
 from .log import RunLog
@@ -53,8 +54,9 @@ class Run:
         self.settings: Settings = gateway.settings
         self.labels: Labels = self.settings.labels
         self.grammar: Grammar | None = None
-        if self.settings.constrain != "off":
-            self.grammar = Grammar(gateway.allowed, self.labels, lazy=self.settings.constrain == "lazy")
+        if self.settings.decoding != "off":
+            self.grammar = Grammar(gateway.allowed, self.labels, lazy=self.settings.decoding == "lazy")
+        self.grounds = Grounds(self.settings.grounding, prompt.task)
         self.overrides = overrides
         self.past = past
         self.template: ChatTemplate | None = None
@@ -128,7 +130,7 @@ class Run:
             turn = self._parse(asked)
             kept = turn.clean
             if self.gateway.is_finish(turn.action):
-                self.answer = self.gateway.answer(turn.action)
+                self.answer = self.grounds.checked(self.gateway.answer(turn.action), self.steps, last=self._is_last)
                 self.stop_reason = "success"
             else:
                 result = self.gateway.call(turn.action, len(self.steps) + 1)
@@ -149,6 +151,11 @@ class Run:
         self.stop_reason = reason
         return step
 
+    @property
+    def _is_last(self) -> bool:
+        """Whether no turn can follow the present one."""
+        return bool(self.gateway.over or self.gateway.spent_budget(len(self.steps) + 1, self.usage))
+
     # -- text
 
     def _prompt(self, number: int, cue: str) -> PromptText:
@@ -165,7 +172,8 @@ class Run:
         """What may follow `cue`: only tools that are allowed, and no call that would be refused as a repeat."""
         if self.grammar is None:
             return None
-        return self.grammar.after(cue, len(self.steps) + 1, self.gateway.is_repeat)
+        answer = self.grounds.answer_form(self.steps)
+        return self.grammar.after(cue, len(self.steps) + 1, self.gateway.is_repeat, answer)
 
     def _parse(self, asked: Asked) -> Turn:
         lenient = [*self.gateway.allowed, FINISH] if self.settings.lenient else ()
@@ -244,6 +252,7 @@ class Run:
             seconds=time.monotonic() - self._started,
             warnings=(*self.warnings, *self.gateway.warnings),
             values=self.gateway.values,
+            ungrounded=tuple(number.text for number in self.grounds.ungrounded),
             notes=tuple(self.notes),
         )
 
@@ -300,6 +309,7 @@ class Run:
             usage=asdict(self.usage),
             cost=self.gateway.cost(self.usage),
             warnings=self.warnings,
+            ungrounded=[number.text for number in self.grounds.ungrounded],
         )
         self.log.close()
 

@@ -1,7 +1,8 @@
-"""A trace -> its transcript in pieces that a page can mark: labels, lines that look like labels, numbers of the answer."""
+"""A trace -> its transcript in pieces that a page can mark: labels, what looks like them, numbers of the answer."""
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -88,7 +89,7 @@ def cut(text: str, *layers: Iterable[Mark]) -> list[Piece]:
     bounds = sorted({0, len(text), *(m.start for m in every), *(m.end for m in every)})
     places = [0] * len(sorted_layers)
     pieces = []
-    for start, end in zip(bounds, bounds[1:], strict=False):
+    for start, end in itertools.pairwise(bounds):
         over = []
         for number, layer in enumerate(sorted_layers):
             while places[number] < len(layer) and layer[places[number]].end <= start:

@@ -21,11 +21,12 @@ from .examples import choose, find_examples, read_example
 from .frontmatter import Head, read_head, read_text, split_head, unix_lines
 from .models.base import PromptText
 from .output import without_surrogates
+from .plan_settings import PlanSettings
 from .settings import SETTING_KEYS, Limits, Settings
 from .templates import BUILT_IN, environment, find_source, references
 from .tools import Toolbox
 
-KEYS = ("question", "tools", "examples", "pick", "demo", "inputs", "lint", *SETTING_KEYS)
+KEYS = ("question", "tools", "examples", "pick", "demo", "inputs", "lint", "plan", *SETTING_KEYS)
 _PER_STEP = frozenset(["step", "remaining", "notes", "elided"])
 _OWN = {"question", "tools", "examples", "transcript", "limits", "labels", "label", "cue", "trace_begins", *_PER_STEP}
 
@@ -50,6 +51,7 @@ class Prompt:
     pick: int | None = None
     demo: Path | None = None
     inputs: Mapping[str, Any] = field(default_factory=dict)
+    plan: PlanSettings | None = None
 
     @classmethod
     def load(cls, path: str | Path) -> Prompt:
@@ -80,6 +82,7 @@ class Prompt:
             pick=_pick(head),
             demo=path.parent / head.text("demo") if "demo" in head else None,
             inputs=_inputs(head),
+            plan=PlanSettings.from_head(head) if "plan" in head else None,
         )
 
     @staticmethod
@@ -239,6 +242,12 @@ class OpenPrompt:
         else:
             end += cue if not end or end.endswith("\n") else f"\n{cue}"
         return PromptText(f"{stable}{end}", known)
+
+    def now(self, **values: Any) -> None:
+        """Values that have changed since the last step, for what the template shows behind the transcript. A trace keeps
+        those that the run began with."""
+        self._values = {**self._values, **values}
+        self._dynamic = True
 
     def _pieces(
         self, step: int, remaining: Mapping[str, Any], notes: Sequence[str], elided: int, transcript: str

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
+    from .entries import Verdict
     from .golden import Case, Library, Outcome
 
 _LIBRARY: pytest.StashKey[Library] = pytest.StashKey()
@@ -22,6 +23,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--react-tools", action="store_true", help="check goldens against the real tools as well")
     group.addoption(
         "--react-update", action="store_true", help="write what has changed to NAME.trace.new, for `react-text review`"
+    )
+    group.addoption(
+        "--react-report", type=Path, metavar="FILE", help="write a page with all traces and what they came to"
+    )
+    group.addoption(
+        "--react-rates", type=Path, metavar="FILE", help="pass rates for the page, from `react-text live --json`"
     )
     parser.addini("react_text_paths", "folders whose *.trace files are tests (traces)", type="paths")
 
@@ -36,6 +43,50 @@ def pytest_configure(config: pytest.Config) -> None:
             refuse_in_ci("--react-update")
         except AuthorError as error:
             raise pytest.UsageError(str(error)) from None
+    if config.getoption("--react-report") and not hasattr(config, "workerinput"):  # of xdist: its reports come here
+        config.pluginmanager.register(Page(config), "react_text_page")
+
+
+class Page:
+    """Collects what became of each trace, wherever it was checked, and writes the page in the end."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        from .entries import read_rates
+        from .errors import AuthorError
+        from .view import check_page
+
+        self.config = config
+        self.path: Path = config.getoption("--react-report")
+        self.found: dict[str, dict[str, Verdict]] = {}
+        rates = config.getoption("--react-rates")
+        try:
+            check_page(self.path)
+            self.rates = read_rates(rates) if rates else {}
+        except AuthorError as error:
+            raise pytest.UsageError(str(error)) from None
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """One phase of one item; those that only passed before and after the call say nothing."""
+        from .entries import Verdict
+
+        name, _, check = report.nodeid.rpartition("::")
+        if name.endswith(".trace") and (report.when == "call" or not report.passed):
+            outcome = "error" if report.failed and report.when != "call" else report.outcome
+            lines = tuple(report.longreprtext.split("\n")) if report.longrepr else ()
+            self.found.setdefault(name, {})[check] = Verdict(check, outcome, lines)
+
+    def pytest_sessionfinish(self) -> None:
+        from .entries import checked
+        from .view import page, write_page
+
+        listed = [
+            checked(name, self.config.rootpath / name, [*verdicts.values()], self.rates)
+            for name, verdicts in sorted(self.found.items())
+        ]
+        write_page(self.path, page(listed, title="goldens"))
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        terminalreporter.write_line(f"react-text: {self.path}")
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> TraceFile | None:

@@ -52,7 +52,7 @@ class Step:
 class Result:
     """What a run came to. `answer` is None unless the model finished; `values` are its fields where the prompt says in
     `answer:` what it consists of; `notes` are what the model wrote on its scratchpad; `message` explains a stop reason
-    to people."""
+    to people; `ungrounded` are numbers of the answer without a source, where the prompt asks for them (`grounding`)."""
 
     answer: str | None
     stop_reason: str
@@ -65,6 +65,7 @@ class Result:
     warnings: tuple[str, ...] = ()
     values: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    ungrounded: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:

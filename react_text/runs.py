@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from .errors import AuthorError, did_you_mean
+from .files import common_folder
 from .match import Change, compare
 from .matching import Matching
 from .models.base import Usage
@@ -67,8 +68,20 @@ def find_files(paths: Iterable[str | Path]) -> list[Path]:
     return list(found)
 
 
-def read_runs(path: Path) -> tuple[list[Recorded], list[str]]:
-    """The runs of a file in the order in which they began, and what could not be read of it. Raises AuthorError."""
+def read_runs(name: str | Path) -> tuple[list[Recorded], list[str]]:
+    """The runs of a file in the order in which they began, or with `LOG:N` only the one of that number; and what could
+    not be read of the file. Raises AuthorError."""
+    path = Path(name)
+    file, _, number = str(name).rpartition(":")
+    if path.exists() or not number.isdecimal():
+        return _runs(path)
+    runs, notices = _runs(Path(file))
+    if not 1 <= int(number) <= len(runs):
+        raise AuthorError(f"there is no run {number}: this file holds {len(runs)}", path=file)
+    return [runs[int(number) - 1]], notices
+
+
+def _runs(path: Path) -> tuple[list[Recorded], list[str]]:
     if not path.exists():
         near = did_you_mean(path.name, (p.name for p in path.parent.glob("*")))
         raise AuthorError(f"no such file{near}", path=path)
@@ -81,15 +94,14 @@ def read_runs(path: Path) -> tuple[list[Recorded], list[str]]:
 
 
 def read_run(name: str) -> Recorded:
-    """The run of a trace or log; of a log with several the last, or with `LOG:N` the one of that number. Raises
-    AuthorError."""
-    file, _, number = name.rpartition(":")
-    if not number.isdecimal() or Path(name).exists():
-        return read_runs(Path(name))[0][-1]
-    runs, _ = read_runs(Path(file))
-    if not 1 <= int(number) <= len(runs):
-        raise AuthorError(f"there is no run {number}: this file holds {len(runs)}", path=file)
-    return runs[int(number) - 1]
+    """The only run of a trace or log, the last one of several. Raises AuthorError."""
+    return read_runs(name)[0][-1]
+
+
+def short_names(one: Recorded, other: Recorded) -> tuple[str, str]:
+    """The names of two runs without the folders that they share."""
+    common = len(common_folder([one.name, other.name]))
+    return one.name[common:], other.name[common:]
 
 
 def differences(one: Trace, other: Trace) -> list[Change]:

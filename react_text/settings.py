@@ -32,6 +32,7 @@ the run. `retry` makes the same call once more by itself; `adjust` lets the mode
 fails as well, the run ends."""
 CONSTRAIN = ("off", "auto", "lazy")
 CONTEXT = ("verbatim", "elide")
+GROUNDING = ("off", "report", "observe", "decode")
 
 
 @dataclass(frozen=True)
@@ -93,6 +94,12 @@ class Settings:
     stop: tuple[str, ...] = ()
     chat_template: str = "none"
     constrain: str = "off"
+    grounding: str = "off"
+
+    @property
+    def decoding(self) -> str:
+        """How completions are constrained: as `constrain` says, but `grounding: decode` needs a grammar."""
+        return "auto" if self.grounding == "decode" and self.constrain == "off" else self.constrain
 
     @classmethod
     def from_head(cls, head: Head) -> Settings:
@@ -197,6 +204,12 @@ def _constrain(value: Any) -> str:
     return str(value)
 
 
+def _grounding(value: Any) -> str:
+    if value not in GROUNDING:
+        raise AuthorError(f"grounding must be {' or '.join(GROUNDING)}, not {value!r}")
+    return str(value)
+
+
 def _context(value: Any) -> str:
     if value not in CONTEXT:
         raise AuthorError(f"context must be {' or '.join(CONTEXT)}, not {value!r}")
@@ -230,6 +243,7 @@ _COERCE: dict[str, Any] = {
     "chat_template": lambda value: checked(str(value)),
     "constrain": _constrain,
     "context": _context,
+    "grounding": _grounding,
 }
 _READERS: dict[str, Any] = {
     "labels": lambda head, key: Labels.of(head.value(key)),
@@ -249,5 +263,6 @@ _READERS: dict[str, Any] = {
     "stop": lambda head, key: tuple(head.texts(key)),
     "chat_template": lambda head, key: checked(head.text(key), Path(head.path or "").parent),
     "constrain": lambda head, key: head.choice(key, CONSTRAIN),
+    "grounding": lambda head, key: head.choice(key, GROUNDING),
 }
 SETTING_KEYS = tuple(_READERS)

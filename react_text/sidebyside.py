@@ -88,7 +88,8 @@ def _changed(one: str | None, other: str | None) -> Row:
     end = next((n for n in range(shorter - begin) if one[-1 - n] != other[-1 - n]), shorter - begin)
     if begin + end == 0:  # nothing in common: a mark on everything would say nothing
         return Row(_whole(one), _whole(other))
-    return Row(*(_parts(line, begin, len(line) - end, everywhere=everywhere) for line in (one, other)))
+    left, right = (_parts(line, begin, len(line) - end, everywhere=everywhere) for line in (one, other))
+    return Row(left, right)
 
 
 def _parts(line: str, start: int, end: int, *, everywhere: bool) -> Cell:

@@ -16,10 +16,10 @@ from .charts import Chart, chart
 from .diff import story
 from .entries import Entry, Rate, answer_of
 from .errors import AuthorError
-from .files import write
+from .files import common_folder, write
 from .grounding import ground
-from .pieces import Block, Piece, Sources, StepView, cut, question, shown, sources, steps
-from .runs import Cost, Recorded, differences
+from .pieces import Block, Piece, StepView, cut, question, shown, sources, steps
+from .runs import Cost, Recorded, differences, short_names
 from .sidebyside import Pair, side_by_side
 from .templates import BUILT_IN, page_environment
 from .version import __version__
@@ -40,7 +40,9 @@ class Comparison:
     @classmethod
     def of(cls, one: Recorded, other: Recorded) -> Comparison:
         """Raises AuthorError."""
-        changes, names = differences(one.trace, other.trace), (shown(one.name), shown(other.name))
+        changes = differences(one.trace, other.trace)
+        first, second = short_names(one, other)
+        names = shown(first), shown(second)
         return cls(
             names, shown(story(changes)) if changes else "", side_by_side(one.trace, other.trace, changes, names)
         )
@@ -90,7 +92,8 @@ class View:
 def page(entries: Sequence[Entry], comparison: Comparison | None = None, title: str = "traces") -> str:
     """The page, as text without lone surrogates."""
     css, script = ((BUILT_IN / "view" / f"page.{kind}").read_text(encoding="utf-8") for kind in ("css", "js"))
-    views = [_view(f"r{number}", entry) for number, entry in enumerate(entries, 1)]
+    common = common_folder([entry.name for entry in entries])
+    views = [_view(f"r{number}", entry, common) for number, entry in enumerate(entries, 1)]
     template = page_environment().get_template("page.j2")
     return template.render(
         title=shown(title), views=views, comparison=comparison, css=css, script=script, version=__version__,
@@ -99,19 +102,26 @@ def page(entries: Sequence[Entry], comparison: Comparison | None = None, title: 
     )  # fmt: skip
 
 
-def write_page(path: Path, html: str, *, force: bool = False) -> None:
-    """Write a page. Raises AuthorError where another file than such a page would be lost, or it cannot be written."""
+def check_page(path: Path) -> None:
+    """Raises AuthorError where another file than such a page would be overwritten."""
     try:
-        if not force and path.exists() and _OURS not in path.read_bytes()[:2000].decode("utf-8", "replace"):
-            raise AuthorError("is not a page of react-text: another name, or --force", path=path)
+        if path.exists() and _OURS not in path.read_bytes()[:2000].decode("utf-8", "replace"):
+            raise AuthorError("is not a page of react-text, and would be overwritten", path=path)
+    except OSError as error:
+        raise AuthorError(f"cannot be overwritten: {error.strerror}", path=path) from None
+
+
+def write_page(path: Path, html: str) -> None:
+    """Write a page. Raises AuthorError."""
+    try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write(path, html.encode("utf-8"))
     except OSError as error:
         raise AuthorError(f"cannot be written: {error.strerror}", path=path) from None
 
 
-def _view(id: str, entry: Entry) -> View:
-    folder, _, name = entry.name.rpartition("/")
+def _view(id: str, entry: Entry, common: str) -> View:
+    folder, _, name = entry.name[len(common) :].rpartition("/")
     view = View(id, entry, shown(name), shown(folder), error=shown(entry.error))
     view.rates = [shown(text) for rate in entry.rates for text in _rate(rate)]
     view.reports = [(v.check, [_report_line(line) for line in v.report]) for v in entry.verdicts if v.report]
@@ -124,8 +134,10 @@ def _view(id: str, entry: Entry) -> View:
 
 
 def _fill(view: View, run: Recorded) -> None:
-    trace, answer = run.trace, answer_of(run.trace)
-    found = sources(ground(trace), view.id) if answer is not None else Sources()
+    trace, grounding = run.trace, ground(run.trace)
+    answer, found = grounding.answer, sources(grounding, view.id)
+    if answer is None:  # of a run that did not finish, or a trace that only says it
+        answer = answer_of(trace)
     view.steps = list(steps(trace, found, view.id))
     view.question = question(trace, found)
     view.answer = cut(answer, found.answer) if answer is not None else []

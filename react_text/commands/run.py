@@ -122,6 +122,8 @@ def follow(run: Run, arguments: argparse.Namespace, display: Display | None, not
         print(json.dumps(_result_as_dict(result), ensure_ascii=False, indent=2, default=str))
     elif result.answer is not None:
         print(result.answer)
+    if result.ungrounded:
+        fail(f"no source for {', '.join(result.ungrounded)} in the answer", 0)
     if arguments.quiet and not result.ok and not arguments.json:
         fail(f"{result.stop_reason}: {result.message}", 0)
     if code is not None:

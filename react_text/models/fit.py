@@ -16,6 +16,7 @@ from .base import Options
 LEAST_ROOM = 16  # tokens: no action fits in fewer
 
 _RUN = re.compile(r"(.)\1{3,}", re.DOTALL)  # vocabularies have tokens for long runs of blanks, dashes, dots
+_TAIL = 256  # characters at the end of a prompt that may be others in the next one: the cue, what steps are left
 _SAME = 8  # tokens by which two counts of the same text may differ: the cue changes, tokens at a seam merge
 
 
@@ -85,9 +86,11 @@ def shorter(options: Options, tokens: int | None, size: int | None) -> Options |
 
 
 def shrank(read: Read, before: Read | None) -> bool:
-    """Whether the server counts fewer tokens than before for a prompt of the same run that is no shorter."""
+    """Whether the server counts fewer tokens than before for a prompt of the same run that has only grown. One that
+    begins otherwise is no sign: a long run shortens its oldest observations."""
     return (
         before is not None
         and len(read.prompt.encode()) >= len(before.prompt.encode())
+        and read.prompt.startswith(before.prompt[: max(0, len(before.prompt) - _TAIL)])
         and read.tokens < before.tokens - _SAME
     )
