@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from .argument_forms import BLANKS
 from .forms import SPACE, Form, Rule, alt, any_of, but, many, optional, seq, some
 
 _DIGITS = "0-9０-９٠-٩۰-۹०-९"
 # What may stand close before a number and close behind it. A point, comma, colon or hyphen before one could go on with
 # the number before that; a letter on either side would make it a name.
+_BLANKS = " \t\u3000"  # others may separate thousands
 _BEFORE = "($€£¥<>~≈+*#"
 _BEHIND = "-,.;:!?%)°/–€£¥$*"
 
@@ -22,14 +22,14 @@ def answer_form(spellings: Iterable[str]) -> Form:
     """An answer in one line, without brackets, whose digits are those of `spellings`. A small model with numbers at
     hand repeats them; it needs no other way to write one."""
     free = Rule("free", but(SPACE, "=[]", _DIGITS))
-    gap = any_of(BLANKS, "=")
+    gap = any_of(_BLANKS, "=")
     word: Form = some(free)
     if seen := sorted(set(spellings)):
         number = Rule("seen", _one_of(seen))
         behind = optional(seq(any_of(_BEHIND), many(free)))
         word = alt(seq(optional(seq(many(free), any_of(_BEFORE))), number, behind), word)
     word = Rule("word", word)
-    return Rule("grounded", seq(many(any_of(BLANKS)), word, many(seq(some(gap), word))))
+    return Rule("grounded", seq(many(any_of(_BLANKS)), word, many(seq(some(gap), word))))
 
 
 def _one_of(texts: list[str]) -> Form:

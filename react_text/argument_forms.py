@@ -22,7 +22,7 @@ from .number_forms import DATE, DATETIME, number, whole_number
 from .pattern_forms import pattern_form
 from .scan import closing_bracket
 
-BLANKS = " \t\xa0\u3000"
+_BLANKS = " \t\xa0\u3000"
 _QUOTES = "\"'“”‘’"
 _BRACKETS = 2  # how deep brackets may be nested inside brackets of a text
 _JSON_DEPTH = 1  # how deep lists and objects may be nested inside a JSON value
@@ -84,7 +84,7 @@ def free_text(line: LineForm | None = None) -> Form:
 
 def _text(name: str, group: Form, without: str, line: LineForm | None) -> Form:
     # A blank or `=` is always followed by something: an empty text, or `query=`, would be a missing argument.
-    unit = seq(many(any_of(BLANKS, "=")), alt(but(SPACE, "=[]", without), group))
+    unit = seq(many(any_of(_BLANKS, "=")), alt(but(SPACE, "=[]", without), group))
     text = Rule(name, some(unit))
     if line is None:
         return text

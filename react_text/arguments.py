@@ -1,7 +1,8 @@
 """The text between the brackets -> Python values for a tool's parameters, by their annotations.
 
 One parameter takes the whole text; several take `a, b` or `name=value`; a JSON object whose keys are parameters, and
-lines of the form `name: value`, are the same as `name=value`. The annotation alone decides the type: `0042` stays text for a `str`, whatever it looks like.
+lines of the form `name: value`, are the same as `name=value`. The annotation alone decides the type: `0042` stays text
+for a `str`, whatever it looks like.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ class Pattern:
 
 
 class Shape(Pattern):
-    """For texts that a check of their own reads: what a constrained model may write, which the reader is not bound to."""
+    """For texts that are read by a check of their own: what a constrained model may write. The reader is not bound to
+    it."""
 
 
 @dataclass(frozen=True)

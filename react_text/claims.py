@@ -26,15 +26,16 @@ _DATES = [
         r"(?P<year>[12][0-9]{3})[-/](?P<month>[01]?[0-9])(?![-/.]?[0-9])",
         r"(?P<day>[0-9]{1,2})(?P<mark>[-/.])(?P<month>[0-9]{1,2})(?P=mark)(?P<year>[12][0-9]{3})(?![-/.]?[0-9])",
         rf"{_DAY}(?: of)? {_NAME}(?:,? {_YEAR})?",
-        rf"{_NAME} {_DAY}(?![\w:%]|[.,][0-9])(?:,? {_YEAR})?",
+        rf"{_NAME} {_DAY}(?![\w:]| ?%|[.,][0-9])(?:,? {_YEAR})?",
         rf"{_NAME},? {_YEAR}",
     )
 ]
 _TIME = re.compile(
-    r"(?:(?<![\w.,:])|(?<=[0-9]T))(?P<hour>[0-9]{1,2}):(?P<minute>[0-5][0-9])(?::(?P<second>[0-5][0-9]))?(?![0-9:])"
+    r"(?:(?<![\w.,:])|(?<=\0T))(?P<hour>[0-9]{1,2}):(?P<minute>[0-5][0-9])(?::(?P<second>[0-5][0-9]))?(?![0-9:])"
     r"(?: ?(?P<half>[apAP])\.?[mM]\b\.?)?|(?<![\w.,:])(?P<full>[0-9]{1,2}) ?(?P<which>[apAP])\.?[mM]\b\.?"
 )
 _VERSION = re.compile(r"(?<![\w.])(?:[vV][0-9]+(?:\.[0-9]+)*|[0-9]+(?:\.[0-9]+){2,})(?!\w)")
+_MILLIONS = re.compile(r"[0-9]{1,3}(?:\.[0-9]{3})+")
 _COUNTED = re.compile(r"[vV]?(?P<digits>[0-9]{1,15})[^\W\d_]*")
 _WORD = re.compile(r"\w+")
 _CURRENCY = re.compile(r"\b(?:USD|EUR|GBP|CHF|JPY|CNY|INR|AUD|CAD|NZD|SEK|NOK|DKK|PLN|CZK|BRL|US|A|C)(?=\$?[0-9])")
@@ -44,6 +45,7 @@ _NUMBERING = re.compile(
     re.M | re.I,
 )
 _HIDDEN = "\0"
+_SCALE = re.compile(r".?\0 ?(?:hundred|thousand|million|billion)", re.I | re.S)  # said with the number before it
 # Words that count and are no figures, and those before a word that counts what was named already: `all three`.
 _ARTICLES = frozenset(["one", "both", "once", "twice", "double", "triple"])
 _REFERRING = re.compile(r"\b(?:all|the|these|those|other|first|last|next)\s\Z", re.I)
@@ -96,6 +98,11 @@ class Code:
         return match and Number(self.text, self.start, self.end, _one(int(match["digits"])))
 
 
+@dataclass(frozen=True)
+class Part(Number):
+    """A number of a date or a time, which is never rounded."""
+
+
 Claim = Number | Date | Time | Code
 
 
@@ -126,7 +133,7 @@ def _claims(text: str, *, numbering: bool) -> list[Claim]:
         taken = list(take(text))
         found += taken
         text = _without(text, taken)
-    words = number_words(text, months=False)
+    words = (word for word in number_words(text, months=False) if not _SCALE.match(text, max(0, word.start - 2)))
     return [*found, *(word for word in words if numbering or not _is_language(text, word))]
 
 
@@ -165,7 +172,8 @@ def _times(text: str) -> Iterator[Time]:
 
 
 def _versions(text: str) -> Iterator[Code]:
-    return (Code(match[0], *match.span()) for match in _VERSION.finditer(text))
+    found = (match for match in _VERSION.finditer(text) if not _MILLIONS.fullmatch(match[0]))
+    return (Code(match[0], *match.span()) for match in found)
 
 
 def _codes(text: str) -> Iterator[Code]:
@@ -182,7 +190,7 @@ def _parts(text: str, claim: Claim) -> Iterator[Number]:
     for match in re.finditer("[0-9]+", _ascii_digits(text[claim.start : claim.end])):
         amount = int(match[0])
         if isinstance(claim, Time) or any(amount in (year, day) for year, _, day in claim.options):
-            yield Number(match[0], match.start() + claim.start, match.end() + claim.start, _one(amount))
+            yield Part(match[0], match.start() + claim.start, match.end() + claim.start, _one(amount))
 
 
 def _plain(match: re.Match[str], amount: int) -> Number:

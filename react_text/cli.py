@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 
-from .commands import author, convert, doctor, evaluate, golden, grammar, ground, init, lint, live, run, show, view
+from .commands import author, convert, doctor, evaluate, golden, grammar, ground, init, lint, live, plan, run, show, view
 from .commands.common import AUTHOR, DONE, INTERRUPTED, SERVER, fail
 from .errors import AuthorError, ServerError
 from .version import __version__
@@ -53,6 +53,6 @@ def parser() -> argparse.ArgumentParser:
         made.set_defaults(command=function)
         return made
 
-    for group in (run, init, author, show, view, ground, grammar, convert, doctor, evaluate, golden, live, lint):
+    for group in (run, plan, init, author, show, view, ground, grammar, convert, doctor, evaluate, golden, live, lint):
         group.register(command)
     return top

@@ -158,8 +158,8 @@ class Gateway:
         return self.tools.resolve(action.tool) == FINISH
 
     def answer(self, action: Action) -> str:
-        """The answer of a finish action; `values` are its fields where the prompt types it. Raises Mistake when there is
-        none."""
+        """The answer of a finish action; `values` are its fields where the prompt says what it consists of. Raises
+        Mistake when there is none."""
         self.args_hash = None
         finish, written = self.allowed.finish, action.arguments.strip()
         try:
@@ -242,6 +242,8 @@ class Gateway:
         if earlier is None:
             return
         key, elsewhere = self._key(tool, arguments), earlier.run != self.name
+        # The result may not be above, or only shortened.
+        repeated = tool.options.pure or elsewhere or self.settings.context == "elide"
         self._notices[key] += 1
         raise Mistake(
             "repeat",
@@ -252,7 +254,7 @@ class Gateway:
             run=earlier.run if elsewhere else "",
             notices=self._notices[key],
             similar=earlier.arguments != arguments,
-            result=earlier.result if tool.options.pure or elsewhere else None,
+            result=earlier.result if repeated else None,
             others=[name for name in self.allowed if name != tool.name],
         )
 

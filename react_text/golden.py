@@ -314,12 +314,14 @@ class _ModelHalf(ScriptedModel):
         return super().complete(prompt, stop=stop, options=options, on_text=on_text, deadline=deadline)
 
 
-def collect(paths: Iterable[str | Path]) -> list[Path]:
-    """The trace files that are named, and those in the folders that are. Raises AuthorError for what is not there."""
+def collect(paths: Iterable[str | Path], suffixes: Sequence[str] = (".trace",)) -> list[Path]:
+    """The trace files that are named, and those in the folders that are, or other files by their `suffixes`. Raises
+    AuthorError for what is not there."""
     found: dict[Path, None] = {}
     for path in map(Path, paths):
         if path.is_dir():
-            found.update(dict.fromkeys(sorted(path.rglob("*.trace"))))
+            files = (file for suffix in suffixes for file in path.rglob(f"*{suffix}"))
+            found.update(dict.fromkeys(sorted(files)))
         elif path.is_file():
             found[path] = None
         else:

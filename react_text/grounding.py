@@ -15,7 +15,7 @@ from typing import Literal
 
 from .answer_forms import answer_form
 from .arguments import Parameter, read_arguments
-from .claims import Claim, Code, Date, Day, Time, claims, facts
+from .claims import Claim, Code, Date, Day, Part, Time, claims, facts
 from .errors import Mistake, ReactTextError
 from .forms import Form
 from .nearmiss import FINISH
@@ -178,7 +178,7 @@ class Sources:
             readings = [
                 each
                 for each in claim.readings
-                if not any(written.numbers.holds(value) and not self._read.numbers.holds(value) for value in each)
+                if not any(written.has(value) and not self._read.has(value) for value in each)
             ]
             if readings:
                 yield replace(claim, readings=tuple(readings))
@@ -188,7 +188,8 @@ class _Read:
     """What was read, by what makes it the same as something else. The places of origins are the numbers of steps."""
 
     def __init__(self) -> None:
-        self.numbers = Known()
+        self._numbers = Known()
+        self._exact = Known()  # those that are not rounded
         self._dates: dict[Day, Origin] = {}  # also those that say less
         self._parts: dict[Day, Origin] = {}  # only as they were said
         self._times: dict[int, Origin] = {}
@@ -197,7 +198,7 @@ class _Read:
     def add(self, step: int, found: Iterable[Claim]) -> None:
         for claim in found:
             if isinstance(claim, Amount):
-                self.numbers.add([claim], step)
+                (self._exact if isinstance(claim, Part) else self._numbers).add([claim], step)
                 continue
             origin = Origin(Amount(claim.text, claim.start, claim.end, ()), step)
             if isinstance(claim, Code):
@@ -210,6 +211,10 @@ class _Read:
                     self._parts.setdefault((year, month, day), origin)
                     for less in ((year, month, day), (None, month, day), (year, month, None), (None, month, None)):
                         self._dates.setdefault(less, origin)
+
+    def has(self, value: Value) -> bool:
+        """Whether exactly this number was read."""
+        return self._numbers.holds(value) or self._exact.holds(value)
 
     def holds(self, claim: Date | Time | Code) -> bool:
         """Whether exactly this was read."""
@@ -224,13 +229,20 @@ class _Read:
         if isinstance(claim, Amount):
             whole = _GROUPED.fullmatch(claim.text)  # no list: `12,400` is not 12 and 400
             readings = tuple(each for each in claim.readings if len(each) == 1 or not whole)
-            return self.numbers.find(replace(claim, readings=readings))
+            return self._number(replace(claim, readings=readings))
         if isinstance(claim, Code):
-            return self._codes.get(claim.key) or (self.numbers.find(claim.number) if claim.number else None)
+            return self._codes.get(claim.key) or (self._number(claim.number) if claim.number else None)
         if isinstance(claim, Time):
             said = filter(None, map(self._times.get, sorted(claim.minutes)))
             return next(said, None) or self._together([int(digits) for digits in re.findall("[0-9]+", claim.text)])
         return next(filter(None, (self._date(*option) for option in claim.options)), None)
+
+    def _number(self, number: Amount) -> Origin | None:
+        origin = self._numbers.find(number)
+        if origin is None or origin.how:
+            part = self._exact.find(number)
+            return part if part and not part.how else origin
+        return origin
 
     def _date(self, year: int | None, month: int, day: int | None) -> Origin | None:
         """The origin of a date: one that says it all, or one that says a part of it and numbers for the rest."""
@@ -245,7 +257,7 @@ class _Read:
     def _together(self, amounts: Sequence[int]) -> Origin | None:
         """The origin of the first of these numbers, if all were read on their own."""
         values = [Value(Fraction(amount)) for amount in amounts]
-        found = [self.numbers.find(Amount("", 0, 0, ((value,),))) for value in values if self.numbers.holds(value)]
+        found = [self._number(Amount("", 0, 0, ((value,),))) for value in values if self.has(value)]
         return replace(found[0], how=_TOGETHER) if found and found[0] and len(found) == len(values) else None
 
 

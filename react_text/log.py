@@ -66,10 +66,10 @@ def _ends_in_half_a_line(path: Path) -> bool:
         return file.read(1) != b"\n"
 
 
-def default_log(name: str) -> Path:
+def default_log(name: str, suffix: str = ".jsonl") -> Path:
     """Where the command line logs a run when it is not told: the user's state folder, of which the newest hundred
     logs are kept."""
     folder = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "react-text" / "runs"
-    for old in sorted(folder.glob("*.jsonl"), key=lambda p: p.name)[:-99]:
+    for old in sorted(folder.glob(f"*{suffix}"), key=lambda p: p.name)[:-99]:
         old.unlink(missing_ok=True)
-    return folder / f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}-{name}.jsonl"
+    return folder / f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}-{name}{suffix}"

@@ -50,7 +50,8 @@ class Observer:
         tried = self._tools.resolve(mistake.fields.get("tool") or "")
         if tried:
             form = self._tools[tried].form if tried in self._tools else self._tools.finish.form
-        fields = {"form": form, "max_tokens": self.settings.options.max_tokens, "correction": "", "last": False, "run": "", **mistake.fields}
+        absent = {"correction": "", "last": False, "run": ""}
+        fields = {"form": form, "max_tokens": self.settings.options.max_tokens, **absent, **mistake.fields}
         if not self._callable(fields["correction"]):
             fields["correction"] = ""
         return self._say(mistake.message, _without_special_tokens(fields))

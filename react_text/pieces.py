@@ -157,7 +157,7 @@ def _turn(text: str, step: TraceStep, labels: Labels) -> Iterator[Block]:
     """The thought and the action of a turn."""
     start = _action_start(text, step, labels)
     if start > 0:
-        thought = text[:start].removesuffix("\n")
+        thought = text[:start] if start == len(text) else text[:start].removesuffix("\n")
         yield Block("thought", cut(thought, _label(thought, labels.thought, labels)))
     if start < len(text) or not text:
         yield Block("action", cut(text[start:], _label(text[start:], labels.action, labels)))

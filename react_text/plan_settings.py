@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +46,7 @@ class PlanSettings:
 
     subtasks: tuple[Subtask, ...] = ()
     file: Path | None = None
-    limits: Limits = Limits(max_steps=_MOST_STEPS)
+    limits: Limits = field(default_factory=lambda: Limits(max_steps=_MOST_STEPS))
     budget: Budget | None = None
     interpret: bool = False
     derived: tuple[str, ...] = ()
@@ -79,8 +79,8 @@ class PlanSettings:
             raise head.error("plan", "plan: subtasks, limits and stages are mappings, derived is a list") from None
 
     def completed(self, subtasks: tuple[Subtask, ...]) -> tuple[Subtask, ...]:
-        """Subtasks of a model's plan with what is declared for them. Where both together make a circle, what is declared
-        holds."""
+        """Subtasks of a model's plan with what is declared for them. Where both together make a circle, what is
+        declared holds."""
         known = {each.id for each in subtasks}
         found = tuple(self._with_declared(each, known) for each in subtasks)
         if wrong(found):
@@ -95,7 +95,8 @@ class PlanSettings:
 
 
 def load_plan(path: Path) -> tuple[dict[str, Any] | None, tuple[Subtask, ...]]:
-    """The goal, if it is given, and the subtasks of a YAML file: `subtasks:` and perhaps `goal:`. Raises AuthorError."""
+    """The goal, if it is given, and the subtasks of a YAML file: keys `subtasks` and perhaps `goal`. Raises
+    AuthorError."""
     try:
         root = yaml.compose(read_text(path), Loader=yaml.SafeLoader)
         data = yaml.safe_load(read_text(path))

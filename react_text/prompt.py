@@ -244,8 +244,8 @@ class OpenPrompt:
         return PromptText(f"{stable}{end}", known)
 
     def now(self, **values: Any) -> None:
-        """Values that have changed since the last step, for what the template shows behind the transcript. A trace keeps
-        those that the run began with."""
+        """Values that have changed since the last step, for what the template shows behind the transcript. A trace
+        keeps those that the run began with."""
         self._values = {**self._values, **values}
         self._dynamic = True
 

@@ -1,4 +1,4 @@
-"""`*.trace` files -> pytest items, `traces/capital.trace::replay`: the same checks as `react-text test`.
+"""`*.trace` and `*.plan` files -> pytest items, `traces/capital.trace::replay`: the same checks as `react-text test`.
 
 Nothing of the engine is imported before there is a trace to check.
 """
@@ -14,6 +14,7 @@ import pytest
 if TYPE_CHECKING:
     from .entries import Verdict
     from .golden import Case, Library, Outcome
+    from .plan.replay import PlanCase, PlanOutcome
 
 _LIBRARY: pytest.StashKey[Library] = pytest.StashKey()
 
@@ -90,7 +91,7 @@ class Page:
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> TraceFile | None:
-    if file_path.suffix != ".trace":
+    if file_path.suffix not in (".trace", ".plan"):
         return None
     folders = parent.config.getini("react_text_paths") or [parent.config.rootpath / "traces"]
     named = parent.session.isinitpath(file_path) or any(file_path.is_relative_to(folder) for folder in folders)
@@ -144,9 +145,11 @@ class TraceItem(pytest.Item):
         from .diff import report
         from .errors import AuthorError
         from .files import from_here
+        from .plan.replay import PlanOutcome
 
         if isinstance(excinfo.value, TraceChanged):
-            return "\n".join(report(excinfo.value.outcome, whole=True))
+            outcome = excinfo.value.outcome
+            return "\n".join(outcome.report if isinstance(outcome, PlanOutcome) else report(outcome, whole=True))
         if isinstance(excinfo.value, AuthorError):
             return from_here(str(excinfo.value))
         return super().repr_failure(excinfo, style)
@@ -158,18 +161,19 @@ class TraceItem(pytest.Item):
 class TraceChanged(AssertionError):
     """The run differs from its golden."""
 
-    def __init__(self, outcome: Outcome) -> None:
+    def __init__(self, outcome: Outcome | PlanOutcome) -> None:
         super().__init__(f"{len(outcome.changes)} changes")
         self.outcome = outcome
 
 
-def case_of(node: pytest.Item | pytest.File) -> Case:
+def case_of(node: pytest.Item | pytest.File) -> Case | PlanCase:
     """The golden behind a node; prompts and tools are loaded once for the whole session."""
     from .golden import Case, Library
+    from .plan.replay import PlanCase
 
     library = node.config.stash.setdefault(_LIBRARY, Library())
     try:
         shown = node.path.relative_to(Path.cwd())
     except ValueError:
         shown = node.path
-    return Case(shown, library)
+    return PlanCase(shown) if shown.suffix == ".plan" else Case(shown, library)

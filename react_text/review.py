@@ -16,10 +16,12 @@ import yaml
 
 from .errors import AuthorError, did_you_mean
 from .files import write
-from .frontmatter import FENCE, Head, decoded, read_bytes, read_head, split_head, unix_lines
+from .frontmatter import FENCE, Head, decoded, read_bytes, read_head, read_text, split_head, unix_lines
 from .golden import Outcome
 from .match import CATEGORIES, Change, compare
 from .matching import Matching
+from .plan.replay import SUFFIX as PLAN
+from .plan.replay import PlanOutcome, changes_between, difference
 from .redact import redacted, redaction_rules, refuse_secrets
 from .trace import KEYS, Trace
 
@@ -43,6 +45,16 @@ class Pending:
     def golden(self) -> Path:
         return self.path.with_name(self.path.name.removesuffix(SUFFIX))
 
+    @property
+    def is_plan(self) -> bool:
+        """Whether it is a recorded plan, and no trace."""
+        return self.golden.suffix == PLAN
+
+    @property
+    def difference(self) -> list[str]:
+        """The lines in which a recorded plan differs. Raises AuthorError."""
+        return difference(read_text(self.golden), read_text(self.path))
+
     @cached_property
     def traces(self) -> tuple[Trace | None, Trace]:
         """The golden, None when there is none yet, and the pending trace. Raises AuthorError."""
@@ -51,6 +63,8 @@ class Pending:
     @cached_property
     def changes(self) -> list[Change]:
         """All that accepting would change, whatever the golden's `match:` lets pass. Raises AuthorError."""
+        if self.is_plan:
+            return changes_between(self.golden, self.path)
         expected, actual = self.traces
         if expected is None:
             return [Change("new", 0, "there is no golden of this name yet")]
@@ -77,8 +91,13 @@ def pending_path(golden: Path) -> Path:
     return golden.with_name(golden.name + SUFFIX)
 
 
-def write_pending(outcome: Outcome) -> Path:
+def write_pending(outcome: Outcome | PlanOutcome) -> Path:
     """Write what a run has become beside its golden. Raises AuthorError, and writes nothing, when it holds a secret."""
+    if isinstance(outcome, PlanOutcome):
+        path, data = pending_path(outcome.path), outcome.text.encode("utf-8", "surrogatepass")
+        refuse_secrets(data, path)
+        write(path, data)
+        return path
     golden = outcome.golden
     assert golden.path is not None
     path = pending_path(golden.path)
@@ -88,9 +107,9 @@ def write_pending(outcome: Outcome) -> Path:
     return path
 
 
-def lacking(outcome: Outcome) -> list[str]:
+def lacking(outcome: Outcome | PlanOutcome) -> list[str]:
     """Facts of the run that the front matter of a golden which is reproduced does not have yet: `prompt_hash`, say."""
-    if outcome.changes or outcome.actual.body != outcome.golden.body:
+    if isinstance(outcome, PlanOutcome) or outcome.changes or outcome.actual.body != outcome.golden.body:
         return []
     have = set(outcome.golden.meta)
     return [key for key in ("prompt_hash", "outcomes") if outcome.actual.meta.get(key) and key not in have]
@@ -102,7 +121,7 @@ def find_pending(paths: Iterable[str | Path]) -> list[Pending]:
     found: dict[Path, None] = {}
     for path in map(Path, paths):
         if path.is_dir():
-            found.update(dict.fromkeys(sorted(path.rglob(f"*.trace{SUFFIX}"))))
+            found.update(dict.fromkeys(sorted([*path.rglob(f"*.trace{SUFFIX}"), *path.rglob(f"*{PLAN}{SUFFIX}")])))
             continue
         own = path if path.name.endswith(SUFFIX) else pending_path(path)
         if not own.is_file():

@@ -86,7 +86,7 @@ def _changed(one: str | None, other: str | None) -> Row:
     shorter = min(len(one), len(other))
     begin = next((n for n in range(shorter) if one[n] != other[n]), shorter)
     end = next((n for n in range(shorter - begin) if one[-1 - n] != other[-1 - n]), shorter - begin)
-    if begin + end == 0:  # nothing in common: a mark on everything would say nothing
+    if 4 * (begin + end) < max(len(one), len(other)):  # a mark on nearly everything would say nothing
         return Row(_whole(one), _whole(other))
     left, right = (_parts(line, begin, len(line) - end, everywhere=everywhere) for line in (one, other))
     return Row(left, right)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from fractions import Fraction
 
-from .claims import claims
+from .claims import Date, facts
 from .numbers import Number
 
 _WORD = re.compile(r"[\w./:@#+-]+")
@@ -22,12 +22,16 @@ def spellings(text: str) -> Iterator[str]:
         word = match[0].strip("./:@#+-")
         if len(word) <= _LONGEST and any(char in "0123456789" for char in word):
             yield word
-    for claim in claims(text):
+    for claim in facts(text):
         written = text[claim.start : claim.end]
         if len(written) <= _LONGEST and any(char in "0123456789" for char in written):
             yield written
         if isinstance(claim, Number):
             yield from _changed(claim)
+        elif isinstance(claim, Date):
+            yield from (
+                f"{year}-{month:02}" + (f"-{day:02}" if day else "") for year, month, day in claim.options if year
+            )
 
 
 def _changed(number: Number) -> Iterator[str]:

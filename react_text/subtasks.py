@@ -81,7 +81,7 @@ class Reader:
         line = _LINE.fullmatch(rest)
         if line is None:
             raise ArgumentError(f"{text[:60]!r} is not of the form {FORM}", "subtasks", text, FORM)
-        return Subtask(line[1], line[2].strip(), **waits)
+        return Subtask(line[1], line[2].strip(), waits["after"], waits["needs"])
 
 
 def wrong(subtasks: Iterable[Subtask], ids: Sequence[str] = ()) -> str:

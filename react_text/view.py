@@ -64,6 +64,7 @@ class View:
     chart: Chart | None = None
     ending: str = ""
     error: str = ""
+    notices: Sequence[str] = ()
     rates: Sequence[str] = ()
     reports: Sequence[tuple[str, Sequence[tuple[str, str]]]] = field(default_factory=list)
 
@@ -122,7 +123,7 @@ def write_page(path: Path, html: str) -> None:
 
 def _view(id: str, entry: Entry, common: str) -> View:
     folder, _, name = entry.name[len(common) :].rpartition("/")
-    view = View(id, entry, shown(name), shown(folder), error=shown(entry.error))
+    view = View(id, entry, shown(name), shown(folder), error=shown(entry.error), notices=[*map(shown, entry.notices)])
     view.rates = [shown(text) for rate in entry.rates for text in _rate(rate)]
     view.reports = [(v.check, [_report_line(line) for line in v.report]) for v in entry.verdicts if v.report]
     if entry.run is not None:

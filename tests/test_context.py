@@ -402,3 +402,15 @@ def test_a_shortened_prompt_is_no_sign_that_the_server_has_cut_it() -> None:
     before = fit.Read(head + dense, 1600)
     assert not fit.shrank(fit.Read(head + thin, 900), before)
     assert fit.shrank(fit.Read(head + dense + thin, 900), before)
+
+
+def test_a_repeat_is_told_its_result_which_may_not_be_above_any_more() -> None:
+    turns = [*pages(12)[:-1], act("read[1]"), finish()]
+    model = Counting(turns, 2000)
+    result = run(model)
+    assert result.ok
+    assert result.steps[11].error == "repeat"
+    assert f"Its result was: {read(1)}" in model.prompts[-1]
+    assert (
+        "Its result is above." in react("What?", Counting([act("read[1]"), act("read[1]"), finish()]), read).trace.body
+    )

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import html
+import json
 import os
+import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
@@ -206,3 +209,59 @@ def test_the_verdicts_are_those_of_the_command(project: Project, edit: tuple[str
         project.edit(*edit)
     verdicts = {0: 0, 1: 1, 2: 1}  # pytest has no exit code of its own for errors
     assert pytest_run(project, "-q", "--react-tools", "-k", "tools").code == verdicts[project.run("test --tools").code]
+
+
+# -- --react-report
+
+
+def outcomes(project: Project, name: str = "page.html") -> dict[str, str]:
+    """What a page lists of each trace."""
+    return dict(re.findall(r'class="name">([^<]+)</span><span class="more">(\w+)', project.read(name)))
+
+
+def test_a_report_lists_every_trace_with_its_outcome(project: Project) -> None:
+    project.edit("tools/depot.py", "41", "42")
+    project.edit("traces/hall.trace", "prompts/depot.j2", "prompts/none.j2")
+    project.write("traces/broken.trace", "---\nfromat: 1\n---\n")
+    project.edit("traces/night.trace", "crates[3]", "crates[4]")
+    ran = pytest_run(project, "--react-tools", "--react-report=out/page.html")
+    assert ran.code == 1 and ran.changed == {"out/page.html"}
+    assert "react-text: out/page.html" in ran.out
+    assert outcomes(project, "out/page.html") == {
+        "broken.trace": "error", "depot.trace": "failed", "hall.trace": "error", "night.trace": "failed",
+    }  # fmt: skip
+    text = html.unescape(project.read("out/page.html"))
+    assert "crates answers differently" in text and "there is no prompt prompts/none.j2" in text
+    assert text.count("<h3>tools</h3>") == 4 and text.count("<h3>replay</h3>") == 2
+
+
+def test_a_report_of_a_part_lists_that_part_and_overwrites_its_own_page(project: Project) -> None:
+    for _ in range(2):
+        assert pytest_run(project, "-k", "hall", "--react-report", "page.html").code == 0
+    assert outcomes(project) == {"hall.trace": "passed"}
+
+
+def test_a_report_has_pass_rates(project: Project) -> None:
+    ways = [{"path": ["finish"], "runs": 20, "passed": 19}]
+    case = {"case": "traces/hall.trace", "variant": "tiny", "passed": 19, "runs": 20, "paths": ways}
+    project.write("live.json", json.dumps({"cases": [case]}))
+    assert pytest_run(project, "--react-report=page.html", "--react-rates=live.json").code == 0
+    assert project.read("page.html").count("19 of 20 passed, 95 % interval 76 to 99 %") == 2
+
+
+def test_a_report_never_overwrites_another_file(project: Project) -> None:
+    ran = pytest_run(project, "--react-report=setup.cfg")
+    assert ran.code == 4 and ran.changed == set()
+    assert "setup.cfg: is not a page of react-text, and would be overwritten" in ran.out
+    assert (
+        "this is not what `live --json` prints"
+        in pytest_run(project, "--react-report=page.html", "--react-rates=setup.cfg").out
+    )
+
+
+def test_a_report_comes_from_all_workers(project: Project) -> None:
+    pytest.importorskip("xdist")
+    project.edit("traces/hall.trace", "answer: 41 crates", "answer: 42 crates")
+    ran = pytest_run(project, "-n", "2", "--react-report=page.html", plugins=("xdist",))
+    assert ran.code == 1
+    assert outcomes(project) == {"depot.trace": "passed", "hall.trace": "failed", "night.trace": "passed"}

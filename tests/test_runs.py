@@ -212,7 +212,7 @@ def test_diff_sends_no_escapes_of_a_trace_to_the_terminal(project: Project) -> N
     project.write("b.trace", "Question: q\nThought: \x1b[2Jy\nAction: look[\x1b]0;b]\nObservation: \x9bwild\n")
     done = project.run("diff a.trace b.trace")
     assert done.code == 1
-    assert not {c for c in done.out if c != "\n" and ord(c) < 0x20 or 0x7F <= ord(c) < 0xA0}
+    assert not {c for c in done.out if (c != "\n" and ord(c) < 0x20) or 0x7F <= ord(c) < 0xA0}
 
 
 def test_diff_is_in_colour_on_a_terminal_alone() -> None:

@@ -68,14 +68,10 @@ def search_activities(city: str, interests: list[str], people: People = 1) -> st
 
 @tool(pure=True)
 def get_budget_breakdown(
-    budget_usd: float,
-    days: Annotated[int, Range(1, 60)],
-    flights_usd: float = 0,
-    hotel_usd: float = 0,
-    activities_usd: float = 0,
+    budget_usd: float, days: Annotated[int, Range(1, 60)], costs_usd: list[float]
 ) -> dict[str, float]:
     """What the parts of a trip cost together, what is left of the budget, and how much that is for each day."""
-    spent = flights_usd + hotel_usd + activities_usd
+    spent = sum(costs_usd)
     left = budget_usd - spent
     return {"budget_usd": budget_usd, "spent_usd": spent, "left_usd": left, "left_per_day_usd": round(left / days, 2)}
 

@@ -67,15 +67,16 @@ def run_tests(arguments: argparse.Namespace) -> int:
         return run_live(arguments)
     from ..diff import coloured, report
     from ..golden import Case, Library, collect
+    from ..plan.replay import SUFFIX, PlanCase, PlanOutcome
     from ..review import lacking, pending_path, refuse_in_ci, write_pending
 
     if arguments.update and not arguments.force:
         refuse_in_ci("--update (without --force)")
     check, library = "tools" if arguments.tools else "replay", Library()
     counts, categories = Counter[str](), Counter[str]()
-    for path in _collected(collect(arguments.paths), arguments.paths):
+    for path in _collected(collect(arguments.paths, (".trace", SUFFIX)), arguments.paths):
         try:
-            case = Case(path, library)
+            case = PlanCase(path) if path.suffix == SUFFIX else Case(path, library)
             if not case.is_test:
                 counts["examples"] += 1
                 continue
@@ -83,7 +84,8 @@ def run_tests(arguments: argparse.Namespace) -> int:
             counts["differ" if outcome.changes else "as recorded"] += 1
             categories.update({change.category for change in outcome.changes})
             if outcome.changes:
-                print(*coloured(report(outcome), sys.stdout), "", sep="\n")
+                lines = outcome.report if isinstance(outcome, PlanOutcome) else report(outcome)
+                print(*coloured(lines, sys.stdout), "", sep="\n")
             if arguments.update and (missing := lacking(outcome)):
                 print(f"{path}: as recorded, but its front matter has no {' and no '.join(missing)} yet")
             if arguments.update and (outcome.changes or missing):
@@ -265,24 +267,30 @@ def _note(text: str) -> None:
 
 def _show(pending: Pending, counter: str) -> None:
     """The difference that accepting would make."""
-    from ..diff import categories, coloured, external_diff, step_diff, story, visible
+    from ..diff import categories, coloured, story
 
     try:
-        (expected, actual), changes = pending.traces, pending.changes
+        changes = pending.changes
+        print(f"{counter}{pending.golden}: {story(changes)} [{', '.join(categories(changes))}]")
+        lines = pending.difference if pending.is_plan else _step_diff(pending)
     except AuthorError as error:
         print(error)
         return
-    print(f"{counter}{pending.golden}: {story(changes)} [{', '.join(categories(changes))}]")
-    if expected is None:
-        lines = [f"    + {visible(line)}" for line in actual.body.removesuffix("\n").split("\n")]
-    else:
-        lines = [f"  {change}" for change in changes] if len(changes) > 1 else []
-        sys.stdout.flush()  # another program may write next
-        if external_diff(pending.golden, pending.path):
-            return
-        lines += step_diff(expected, actual, changes)
     if lines:
         print(*coloured(lines, sys.stdout), sep="\n")
+
+
+def _step_diff(pending: Pending) -> list[str]:
+    """The difference of two traces; none where another program has shown it."""
+    from ..diff import external_diff, step_diff, visible
+
+    (expected, actual), changes = pending.traces, pending.changes
+    if expected is None:
+        return [f"    + {visible(line)}" for line in actual.body.removesuffix("\n").split("\n")]
+    sys.stdout.flush()  # another program may write next
+    if external_diff(pending.golden, pending.path):
+        return []
+    return [*(f"  {change}" for change in changes if len(changes) > 1), *step_diff(expected, actual, changes)]
 
 
 def _settle(pending: Pending, *, accept: bool) -> bool:

@@ -67,8 +67,14 @@ def open_model(spec: str | Model | Callable[..., Any], *, timeout: float | None 
     return SERVERS[kind](url, **options) if kind else identify(url, **options)
 
 
-def auto_model(demo: Path | None, configured: str | None = None, timeout: float | None = None) -> tuple[Model, str]:
-    """The model to use when none was named, and a notice for the user ("" when it was configured).
+def auto_model(
+    demo: Path | None,
+    configured: str | None = None,
+    timeout: float | None = None,
+    scripted: Callable[[Path], Any] = ScriptedModel.from_trace,
+) -> tuple[Any, str]:
+    """The model to use when none was named, and a notice for the user ("" when it was configured). `scripted` makes one
+    of the demo.
 
     In this order: the environment variable REACT_TEXT_MODEL, the project's setting, a server on a usual localhost
     port, the prompt's demo trace. Raises AuthorError when there is none of them.
@@ -85,7 +91,7 @@ def auto_model(demo: Path | None, configured: str | None = None, timeout: float 
             return model, f"using the model server at {model.url}"
     reason = complaint or "no model server found"
     if demo is not None:
-        return ScriptedModel.from_trace(demo), (
+        return scripted(demo), (
             f"{reason}: the turns are scripted, replayed from {demo.name} against the real tools "
             "(--model URL runs a model)"
         )

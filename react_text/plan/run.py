@@ -2,8 +2,8 @@
 
     request ─goal─► fields ─plan─► subtasks ─act, each─► selections ─synthesise─► answer
 
-What fails is failed and said so: a subtask that finds nothing leaves a warning and the others go on. Only a model server
-that does not answer ends a plan early, and the state that is left behind goes on from there.
+What fails is failed and said so: a subtask that finds nothing leaves a warning, and the others go on. Only a model
+server that does not answer ends a plan early, and it can go on from the state that is left behind.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 from ..agent import Agent
 from ..ask import Show
 from ..errors import AuthorError, ServerError
-from ..gateway import Calls
+from ..gateway import Calls, World
 from ..loop import Run
 from ..models import open_model
 from ..models.base import Model
@@ -34,6 +34,7 @@ from .state import Part, PlanState, plain
 
 _SERVER_FAILED = ("llm_error", "llm_timeout")
 Save = Callable[[PlanState], None]
+Worlds = Callable[[str], World | None]
 
 
 class Planner:
@@ -59,7 +60,7 @@ class Planner:
         interpret: bool | None = None,
         **settings: Any,
     ) -> None:
-        self.prompt = prompt if isinstance(prompt, Prompt) else Prompt.load(_plan_file(Path(prompt)))
+        self.prompt = prompt if isinstance(prompt, Prompt) else Prompt.load(plan_file(Path(prompt)))
         self.plan = self.prompt.plan or PlanSettings()
         self.stages = {name: self._stage_prompt(name) for name in STAGES}
         self.model = model if isinstance(model, PlanScript) else open_model(model)
@@ -75,18 +76,19 @@ class Planner:
         *,
         file: Path | None = None,
         past: PlanState | None = None,
-        recorded: bool = False,
+        worlds: Worlds | None = None,
         save: Save | None = None,
+        log: Path | None = None,
         on_stage: Callable[[str, Run], None] | None = None,
-        on_step: Callable[[Step], None] | None = None,
+        on_step: Callable[[str, Step], None] | None = None,
         on_text: Show | None = None,
     ) -> PlanState:
         """Carry out a request (the prompt's default when None) and return the state it has come to.
 
-        `file` is a YAML plan in place of the model's; `past` the state of a plan to go on with. `recorded` answers with
-        the tools' results of a PlanScript. `save` is given the state after each step, `on_stage` each run of the loop as
-        it begins, `on_step` its steps, `on_text` the model's text as it is written. Raises AuthorError, and
-        KeyboardInterrupt on Ctrl-C.
+        `file` is a YAML plan in place of the model's; `past` the state of a plan to go on with. `worlds`
+        gives, for the key of a stage, what answers in place of its tools. `save` is given the state after each step;
+        `log` is a file for JSON Lines events; `on_stage` gets each run of the loop as it begins, `on_step` its steps,
+        `on_text` the model's text as it is written. Raises AuthorError, and KeyboardInterrupt on Ctrl-C.
         """
         request = request if past is None else past.request
         request = self.prompt.question if request is None else request
@@ -95,7 +97,7 @@ class Planner:
         limits, budget = self.plan.limits, self.plan.budget
         state = PlanState(request, self.prompt.project_path, self.interpret, limits.max_steps, budget)
         given = load_plan(file) if file else self.subtasks
-        return _Work(self, state, given, past, recorded, save, on_stage, on_step, on_text).done()
+        return _Work(self, state, given, past, worlds, save, log, on_stage, on_step, on_text).done()
 
     def _stage_prompt(self, name: str) -> Prompt:
         """The prompt of a stage: the one that is named, the one beside the plan prompt, or the package's own."""
@@ -113,15 +115,17 @@ class _Work:
         state: PlanState,
         given: tuple[Mapping[str, Any] | None, tuple[Subtask, ...]],
         past: PlanState | None,
-        recorded: bool,
+        worlds: Worlds | None,
         save: Save | None,
+        log: Path | None,
         on_stage: Callable[[str, Run], None] | None,
-        on_step: Callable[[Step], None] | None,
+        on_step: Callable[[str, Step], None] | None,
         on_text: Show | None,
     ) -> None:
         self.planner, self.state, self.given, self.past = planner, state, given, past
-        self.recorded = recorded
-        self.save, self.on_stage, self.on_step, self.on_text = save, on_stage, on_step, on_text
+        self.worlds = worlds
+        self.save, self.log = save, log
+        self.on_stage, self.on_step, self.on_text = on_stage, on_step, on_text
         self.limits = planner.plan.limits
         self.calls: Calls = {}
         self.reserved: dict[str, int] = {}
@@ -221,9 +225,14 @@ class _Work:
             self.reserved[name] = limits["max_steps"]
         try:
             result = self._run(
-                f"act {name}", self.planner.stages["act"], part.subtask.task, {"subtask": name, "state": self.state.view(name)},
-                each=lambda run, step: self._after_step(part, run, step), limits=limits, allow=part.subtask.tools,
-            )  # fmt: skip
+                f"act {name}",
+                self.planner.stages["act"],
+                part.subtask.task,
+                {"subtask": name, "state": self.state.view(name)},
+                each=lambda run, step: self._after_step(part, run, step),
+                limits=limits,
+                allow=part.subtask.tools,
+            )
         finally:
             self.reserved.pop(name, None)
         with self.lock:
@@ -250,14 +259,14 @@ class _Work:
 
     def _interpret(self, part: Part, step: Step) -> None:
         """A completion of its own on what a result is worth."""
-        result = self._run(
-            f"interpret {part.subtask.id} {step.number}", self.planner.stages["interpret"], part.subtask.task,
-            {"call": f"{step.tool}[{step.arguments}]", "result": step.observation, "state": self.state.view(part.subtask.id)},
-        )  # fmt: skip
+        name = part.subtask.id
+        seen = {"call": f"{step.tool}[{step.arguments}]", "result": step.observation, "state": self.state.view(name)}
+        prompt = self.planner.stages["interpret"]
+        result = self._run(f"interpret {name} {step.number}", prompt, part.subtask.task, seen)
         values = result.values
         with self.lock:
             if not result.ok:
-                self.state.warn(f"{part.subtask.id}: a result was not judged: {_why(result)}")
+                self.state.warn(f"{name}: a result was not judged: {_why(result)}")
                 return
             choice = part.options.get(str(values.get("pick")))
             if choice is not None:
@@ -346,7 +355,6 @@ class _Work:
         planner = self.planner
         scripted = isinstance(planner.model, PlanScript)
         model = planner.model.stage(key) if isinstance(planner.model, PlanScript) else planner.model
-        world = planner.model.world(key) if self.recorded and isinstance(planner.model, PlanScript) else None
         settings = {**planner.settings, **(limits or {}), **({} if allow is None else {"allow": list(allow)})}
         tools = planner.tools if key.startswith("act ") else None
         offered = {"goal": self.state.goal, **variables}
@@ -355,7 +363,8 @@ class _Work:
             question,
             variables={name: value for name, value in offered.items() if name in prompt.names},
             on_text=None if scripted or planner.jobs > 1 else self.on_text,
-            world=world,
+            log=self.log,
+            world=self.worlds(key) if self.worlds else None,
             past=past.steps if past else (),
             calls=self.calls if each else None,
             name=key.partition(" ")[2],
@@ -388,7 +397,7 @@ class _Work:
         with self.lock:
             self.state.traces[key] = run.trace
             if self.on_step:
-                self.on_step(step)
+                self.on_step(key, step)
             self._saved()
 
     def _saved(self) -> None:
@@ -397,7 +406,8 @@ class _Work:
                 self.save(self.state)
 
 
-def _plan_file(path: Path) -> Path:
+def plan_file(path: Path) -> Path:
+    """The plan prompt that a path names, which may be that of its folder."""
     return path / "plan.j2" if path.is_dir() else path
 
 

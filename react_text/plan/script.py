@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from ..gateway import World
 from ..models.scripted import ScriptedModel
 from ..recorded import recorded_world
+from ..tools import Tool
 from .state import PlanState
 
 
@@ -31,3 +34,16 @@ class PlanScript:
         """The tools of one stage, as they answered then."""
         trace = self.state.traces.get(key)
         return recorded_world(trace.steps) if trace else None
+
+    def timeouts(self, key: str) -> World | None:
+        """The same for calls that timed out, which nothing can repeat; other tools are to be run."""
+        trace = self.state.traces.get(key)
+        slow = {step for step, outcome in trace.outcomes.items() if outcome.startswith("timeout")} if trace else set()
+        if trace is None or not slow:
+            return None
+        recorded = recorded_world(trace.steps)
+
+        def world(tool: Tool, arguments: Mapping[str, Any], step: int) -> str | None:
+            return recorded(tool, arguments, step) if step in slow else None
+
+        return world

@@ -67,7 +67,7 @@ class PlanState:
     warnings: list[str] = field(default_factory=list)
     answer: str | None = None
     stop_reason: str = ""
-    usage: Usage = Usage()
+    usage: Usage = field(default_factory=Usage)
 
     def warn(self, warning: str) -> None:
         """Note what the result has to say, once."""
@@ -139,8 +139,8 @@ class PlanState:
 
     # -- as a file
 
-    def dump(self) -> str:
-        """The state as the text of a `.plan` file. Nothing in it changes from one run to the next unless the run does."""
+    def as_dict(self) -> dict[str, Any]:
+        """Everything about the plan, as YAML and JSON can hold it."""
         data: dict[str, Any] = {
             "format": _FORMAT,
             "prompt": self.prompt,
@@ -155,8 +155,11 @@ class PlanState:
             "subtasks": {name: dict(_facts(part)) for name, part in self.parts.items()},
             "traces": {key: trace.dump().decode() for key, trace in self.traces.items()},
         }
-        kept = {key: value for key, value in data.items() if value not in (None, [], {})}
-        return yaml.dump(plain(kept), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
+        return plain({key: value for key, value in data.items() if value not in (None, [], {})})  # type: ignore[no-any-return]
+
+    def dump(self) -> str:
+        """The text of a `.plan` file. Nothing in it changes from one run to the next unless the run does."""
+        return yaml.dump(self.as_dict(), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
 
     def save(self, path: Path) -> None:
         """Write the file in one step."""

@@ -13,9 +13,9 @@ import sys
 from pathlib import Path
 
 AIRPORTS = [
-    ("SFO", "San Francisco", "United States"), ("LAX", "Los Angeles", "United States"), ("JFK", "New York", "United States"),
-    ("LIS", "Lisbon", "Portugal"), ("KEF", "Reykjavik", "Iceland"), ("KIX", "Osaka", "Japan"), ("HND", "Tokyo", "Japan"),
-    ("CTS", "Sapporo", "Japan"),
+    ("SFO", "San Francisco", "United States"), ("LAX", "Los Angeles", "United States"),
+    ("JFK", "New York", "United States"), ("LIS", "Lisbon", "Portugal"), ("KEF", "Reykjavik", "Iceland"),
+    ("KIX", "Osaka", "Japan"), ("HND", "Tokyo", "Japan"), ("CTS", "Sapporo", "Japan"),
 ]  # fmt: skip
 AIRLINES = ["Gull Air", "Northern Arc", "Pacific Crane", "Meridian", "Blue Petrel"]
 CITIES = ["Kyoto", "Osaka", "Tokyo", "Sapporo", "Lisbon", "Reykjavik"]
@@ -41,7 +41,8 @@ SCHEMA = """
 create table airports (code text primary key, city text, country text);
 create table flights (id text primary key, origin text, destination text, depart text, back text, airline text,
                       stops integer, price_usd integer);
-create table hotels (id text primary key, city text, name text, area text, price_usd integer, guests integer, rating real);
+create table hotels (id text primary key, city text, name text, area text, price_usd integer, guests integer,
+                     rating real);
 create table activities (id text primary key, city text, interest text, name text, hours integer, price_usd integer);
 """
 # Set by hand; what is generated stays away from these places and days.
