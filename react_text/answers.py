@@ -18,7 +18,7 @@ from .subtasks import FORM, plan_type
 from .tools import ANSWER, Tool
 
 _TYPES: dict[str, Any] = {
-    "str": str, "int": int, "float": float, "bool": bool, "date": datetime.date, "datetime": datetime.datetime,
+    "str": str, "text": str, "int": int, "float": float, "bool": bool, "date": datetime.date, "datetime": datetime.datetime,
     "list": list, "dict": dict,
 }  # fmt: skip
 _RANGE = re.compile(r"(int|float) (?:from (?P<low>\S+) to (?P<high>\S+)|at least (?P<least>\S+)|at most (?P<most>\S+))")
@@ -36,14 +36,15 @@ def answer_tool(fields: Any) -> Tool:
             raise AuthorError(f"answer: {name!r} cannot be the name of a field")
         annotation = read_type(str(text), name)
         parameters.append(Parameter(name, annotation, None if str(text).endswith("or None") else REQUIRED))
+    options = replace(ANSWER.options, multiline="text" in map(str, fields.values()))
     plan = any(_PLAN.fullmatch(str(text)) for text in fields.values())
     description = f"give the subtasks, each of the form {FORM}, and end" if plan else ANSWER.description
-    return replace(ANSWER, parameters=tuple(parameters), description=description)
+    return replace(ANSWER, parameters=tuple(parameters), description=description, options=options)
 
 
 def read_type(text: str, name: str = "it") -> Any:
     """The annotation that a usage line writes as `text`: `int`, `float at least 0`, `a|b`, `list of str`, `str matching
-    REGEX`, `date or None`, `plan of flights|hotel`. Raises AuthorError."""
+    REGEX`, `date or None`, `plan of flights|hotel`, `text` for a str of several lines. Raises AuthorError."""
     if text.endswith(" or None"):
         return Union[read_type(text.removesuffix(" or None"), name), None]  # noqa: UP007
     if text.startswith("list of "):

@@ -49,12 +49,14 @@ class Gauge:
 
 @dataclass(frozen=True)
 class _Result:
-    """A result that may still be shortened, and where its lines stand among those of the transcript."""
+    """An observation that may still be shortened, and its place among the parts of the transcript. The `payload` is
+    what a tool has said; what the engine says around it, to a repeated call, stays."""
 
     step: int
     place: int
     text: str
     cue: str
+    payload: str
 
 
 class Context:
@@ -74,18 +76,18 @@ class Context:
         self._head = self._size = _bytes(head)
         self._gauge = Gauge()
         self._most: int | None = None  # tokens of the context, as the server has refused more
-        self._lines: list[str] = []
+        self._parts: list[str] = []
         self._whole: deque[_Result] = deque()
 
     def add(self, text: str) -> None:
         """A turn, or what the engine says to it: text that stays as it is."""
         self.transcript += text
         self._size += _bytes(text)
-        self._lines.append(text)
+        self._parts.append(text)
 
-    def add_result(self, step: int, text: str, cue: str) -> None:
-        """The result of a tool, behind the label of an observation."""
-        self._whole.append(_Result(step, len(self._lines), text, cue))
+    def add_result(self, step: int, text: str, cue: str, payload: str) -> None:
+        """An observation, behind its label, with the result of a tool in it."""
+        self._whole.append(_Result(step, len(self._parts), text, cue, payload))
         self.add(frame(text, cue))
 
     def ask(self, ask: Callable[[], Asked]) -> Asked:
@@ -141,16 +143,16 @@ class Context:
             while len(self._whole) > newest and self._gauge.of(self._size) > enough:
                 self._elide(self._whole.popleft())
         if self.elided > before:
-            self.transcript = "".join(self._lines)
+            self.transcript = "".join(self._parts)
         return self.elided > before
 
     def _elide(self, result: _Result) -> None:
-        short = self._observer.elided(result.text)
+        short = result.text.replace(result.payload, self._observer.elided(result.payload), 1)
         if len(short) > _WORTH * len(result.text):
             return
         framed = frame(short, result.cue)
-        self._size += _bytes(framed) - _bytes(self._lines[result.place])
-        self._lines[result.place] = framed
+        self._size += _bytes(framed) - _bytes(self._parts[result.place])
+        self._parts[result.place] = framed
         self.shortened.append(result.step)
         self.elided += 1
 

@@ -89,7 +89,7 @@ class Grammar:
             for each in tools.values()
             if _can_be_called(each.name, labels)
         }
-        self._answer = arguments_form(tools.finish.parameters)
+        self._answer = arguments_form(tools.finish.parameters, line if tools.finish.options.multiline else None)
 
     def after(
         self, cue: str, step: int, refused: Refused | None = None, answer: Form | None = None

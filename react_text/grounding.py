@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Literal
+from typing import Literal, Protocol
 
 from .answer_forms import answer_form
 from .arguments import Parameter, read_arguments
@@ -22,7 +22,6 @@ from .nearmiss import FINISH
 from .numbers import Known, Origin, Value
 from .numbers import Number as Amount
 from .parse import same_name
-from .result import Step
 from .spellings import spellings
 from .trace import Trace
 
@@ -76,9 +75,19 @@ def ground(trace: Trace) -> Grounding:
     if answer is None:
         return Grounding(None, ())
     sources = Sources(trace.task)
-    for step in trace.steps:
-        sources.add(step.arguments, step.observation, step.outcome)
+    sources.read(trace.steps)
     return Grounding(answer, sources.trace(answer))
+
+
+class Taken(Protocol):
+    """A step, of a run or of a trace."""
+
+    @property
+    def arguments(self) -> str | None: ...
+    @property
+    def observation(self) -> str | None: ...
+    @property
+    def came_to(self) -> str: ...
 
 
 class Grounds:
@@ -88,29 +97,22 @@ class Grounds:
         self.mode = mode
         self.ungrounded: tuple[Number, ...] = ()
         self._sources = Sources(question if mode != "off" else "")
-        self._known = 0
 
-    def checked(self, answer: str, steps: Sequence[Step], *, last: bool) -> str:
+    def checked(self, answer: str, steps: Sequence[Taken], *, last: bool) -> str:
         """The answer, with its `ungrounded` numbers noted. With `observe` and `decode` the model is told once, unless
         this was its `last` turn: raises Mistake."""
         if self.mode != "off":
-            found = tuple(number for number in self._read(steps).trace(answer) if number.source is None)
-            told = last or any(step.error == "ungrounded" for step in steps)
+            found = tuple(number for number in self._sources.read(steps).trace(answer) if number.source is None)
+            told = last or any(step.came_to == "mistake ungrounded" for step in steps)
             if found and not told and self.mode != "report":
                 numbers = list(dict.fromkeys(number.text for number in found))
                 raise Mistake("ungrounded", fault="ungrounded", stop_reason="ungrounded", numbers=numbers)
             self.ungrounded = found
         return answer
 
-    def answer_form(self, steps: Sequence[Step]) -> Form | None:
+    def answer_form(self, steps: Sequence[Taken]) -> Form | None:
         """The form of an answer that holds no other numbers than those seen, None where the prompt does not want it."""
-        return answer_form(self._read(steps).spellings()) if self.mode == "decode" else None
-
-    def _read(self, steps: Sequence[Step]) -> Sources:
-        for step in steps[self._known :]:
-            self._sources.add(step.arguments, step.observation, step.came_to)
-        self._known = len(steps)
-        return self._sources
+        return answer_form(self._sources.read(steps).spellings()) if self.mode == "decode" else None
 
 
 def _answer(trace: Trace) -> str | None:
@@ -135,13 +137,15 @@ class Sources:
         self._read = _Read()
         self._read.add(0, facts(question))
 
-    def add(self, arguments: str | None, observation: str | None, outcome: str = "") -> None:
-        """The next step: what the model called a tool with, and what came of it (`TraceStep.outcome`)."""
-        number = len(self._texts)
-        self._texts.append(observation or "")
-        if observation is not None and not _NO_SOURCE.match(outcome):
-            said = _ENGINE.sub(_blank, observation) if outcome.startswith("mistake ") else observation
-            self._read.add(number, self._without_echoes(facts(said), arguments or ""))
+    def read(self, steps: Sequence[Taken]) -> Sources:
+        """Take in the steps of the run, those that are new."""
+        for number, step in enumerate(steps[len(self._texts) - 1 :], len(self._texts)):
+            self._texts.append(step.observation or "")
+            if step.observation is not None and not _NO_SOURCE.match(step.came_to):
+                repeat = step.came_to.startswith("mistake ")
+                said = _ENGINE.sub(_blank, step.observation) if repeat else step.observation
+                self._read.add(number, self._without_echoes(facts(said), step.arguments or ""))
+        return self
 
     def trace(self, answer: str) -> tuple[Number, ...]:
         """The numbers of an answer, with their sources."""
@@ -153,8 +157,8 @@ class Sources:
         return tuple(found)
 
     def spellings(self) -> list[str]:
-        """How an answer may write what was read, the newest last: as it stood there, and changed as far as that is still
-        the same to `trace`."""
+        """How an answer may write what was read, the newest last: as it stood there, and changed as far as `trace` still
+        finds it."""
         for text in self._texts[self._spelled :]:
             new = {each: self.trace(each) for each in spellings(text) if each not in self._spellings}
             grounded = (each for each, found in new.items() if found and all(number.source for number in found))

@@ -124,7 +124,7 @@ class Run:
         """Parse, call, observe, append: what comes of a turn."""
         turn: Turn | None = None
         observation: str | None = None
-        kept = error = outcome = ""
+        kept = error = outcome = repeated = ""
         started = time.monotonic()
         try:
             turn = self._parse(asked)
@@ -138,11 +138,11 @@ class Run:
         except Mistake as mistake:
             kept = mistake.text if isinstance(mistake, ParseError) else kept
             error, observation = mistake.message, self.observer.mistake(mistake)
-            outcome = mistake.outcome
+            outcome, repeated = mistake.outcome, mistake.fields.get("result") or ""
             self.stop_reason = self.gateway.verdict(mistake)
         if self.settings.think == "keep" and (thinking := reasoning(asked.text, self.labels)):
             kept = f"{thinking}\n{kept}" if kept else thinking
-        return self._append(asked, turn, kept, observation, error, outcome, time.monotonic() - started)
+        return self._append(asked, turn, kept, observation, error, outcome, repeated, time.monotonic() - started)
 
     def _last_words(self) -> Step:
         """A budget is used up and the prompt wants an answer all the same: one completion that can only finish."""
@@ -187,6 +187,7 @@ class Run:
         observation: str | None,
         error: str,
         outcome: str,
+        repeated: str,
         seconds: float,
     ) -> Step:
         number = len(self.steps) + 1
@@ -196,11 +197,11 @@ class Run:
             text, observation = self.past[number - 1].text, self.past[number - 1].observation
         self.context.add(f"{text}\n")
         cue = self.labels.cue(self.labels.observation, number)
-        if observation is not None and error:
+        if observation is not None and error and not repeated:
             self.context.add(frame(observation, cue))
         elif observation is not None:
-            self.context.add_result(number, observation, cue)
-            if turn and self.settings.scratchpad and self.gateway.tools.resolve(turn.action.tool) == NOTE:
+            self.context.add_result(number, observation, cue, repeated or observation)
+            if turn and not error and self.settings.scratchpad and self.gateway.tools.resolve(turn.action.tool) == NOTE:
                 self.notes.append(note_text(turn.action.arguments))
         step = Step(
             number=number,

@@ -227,7 +227,7 @@ class _Comparison:
         engine = own in self.wording_steps and (before == now or now.startswith("mistake ") or not now)
         if one.observation is None or other.observation is None:
             if one.observation is not None:
-                yield Change("wording" if engine else "tool", number, "has no observation now")
+                yield Change("wording" if engine or refused else "tool", number, "has no observation now")
             elif other.observation is not None:
                 yield Change("wording" if engine else "tool", number, "has an observation now")
         elif refused and not now and own not in self.wording_steps:

@@ -66,6 +66,11 @@ class TraceStep:
     finish: Finish = "stop"
     outcome: str = ""
 
+    @property
+    def came_to(self) -> str:
+        """The `outcome`, by the name that it has in a step of a run."""
+        return self.outcome
+
 
 @dataclass(frozen=True)
 class Trace:

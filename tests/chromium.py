@@ -38,7 +38,7 @@ class Chromium:
         )
         os.close(to_browser)
         os.close(from_browser)
-        self._number, self._buffer, self._session = 0, b"", ""
+        self._number, self._buffer, self._session, self._loaded = 0, b"", "", False
         self.requests: list[str] = []
         self.errors: list[str] = []
         target = self.send("Target.createTarget", url="about:blank")["targetId"]
@@ -60,13 +60,15 @@ class Chromium:
                 return dict(answer["result"])
 
     def open(self, url: str) -> float:
-        """Open a page; the seconds until it was loaded and painted."""
+        """Open a page; the seconds until it was loaded and laid out."""
         self.requests.clear()
         self.errors.clear()
+        self._loaded = False
         started = time.monotonic()
         self.send("Page.navigate", url=url)
-        self.run("new Promise(r => document.readyState == 'complete' ? r() : addEventListener('load', () => r()))")
-        self.run("new Promise(r => requestAnimationFrame(() => setTimeout(r, 0)))")
+        while not self._loaded:
+            self._next()
+        self.run("document.documentElement.getBoundingClientRect().height")  # not before everything has its place
         return time.monotonic() - started
 
     def run(self, script: str) -> Any:
@@ -118,6 +120,8 @@ class Chromium:
     def _note(self, method: str | None, facts: dict[str, Any]) -> None:
         if method == "Network.requestWillBeSent":
             self.requests.append(facts["request"]["url"])
+        elif method == "Page.loadEventFired":
+            self._loaded = True
         elif method == "Runtime.exceptionThrown":
             self.errors.append(str(facts["exceptionDetails"]))
         elif method == "Log.entryAdded":

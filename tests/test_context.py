@@ -405,12 +405,14 @@ def test_a_shortened_prompt_is_no_sign_that_the_server_has_cut_it() -> None:
 
 
 def test_a_repeat_is_told_its_result_which_may_not_be_above_any_more() -> None:
-    turns = [*pages(12)[:-1], act("read[1]"), finish()]
+    turns = [*pages(12)[:-1], act("read[3]"), *(act(f"read[{page}]") for page in range(12, 18)), finish()]
     model = Counting(turns, 2000)
     result = run(model)
-    assert result.ok
+    assert result.ok, result.message
     assert result.steps[11].error == "repeat"
-    assert f"Its result was: {read(1)}" in model.prompts[-1]
-    assert (
-        "Its result is above." in react("What?", Counting([act("read[1]"), act("read[1]"), finish()]), read).trace.body
-    )
+    assert f"Its result was: {read(3)}\n" in model.prompts[12]
+    left = f"in step 3 and was not run again. Its result was: [... 980 characters left out ...]\n{caveat(3)}\n[... 980"
+    assert left in model.prompts[-1]
+    assert model.prompts[-1].count("other arguments, or finish with what is known.") == 1
+    verbatim = react("What?", Counting([act("read[1]"), act("read[1]"), finish()]), read)
+    assert "Its result is above." in verbatim.trace.body

@@ -2,31 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import re
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hypothesis import given
-from hypothesis import strategies as st
-
-from react_text import Agent, AuthorError, Result, ScriptedModel, Trace
-from react_text.answer_forms import answer_form
-from react_text.golden import Case
-from react_text.grammar import Grammar, TurnConstraint
-from react_text.grounding import Source, Sources, ground
-from react_text.labels import NUMBERED, PLAIN
-from react_text.models.llamacpp import LlamaCpp
-from react_text.recover import recover
-from react_text.spellings import spellings
-from react_text.tools import load_tools
-
-from .gbnf import Gbnf
-from .project import Project
-from .servers.llamacpp import LlamaCppServer
+from react_text import Trace
+from react_text.grounding import Source, ground
 
 ROOT = Path(__file__).parents[1]
 SHIPPED = sorted(
@@ -77,7 +60,7 @@ CASES = {
     "date with slashes": ("{'due': '2026-07-12'}", "12/07/2026", "13/07/2026"),
     "date with points": ("{'due': '2026-07-12'}", "12.07.2026", "12.08.2026"),
     "year of a date": ("{'due': '2026-07-12'}", "in 2026", "in 2025"),
-    "a year is not rounded": ("2026-07-12 and 2040 USD", "2,040", "2,000"),
+    "a year is not rounded": ("2026-07-12 and 2400 USD", "2,400", "2,000"),
     "other parts of other dates": ("2026-07-12 and 2025-08-14", "14 August 2025", "14 July 2026"),
     "a month is no number": ("2026-07-12 and 7 ships", "7 ships", "8 ships"),
     "month only as a date": ("2026-09", "2026-09", "9 ships"),
@@ -275,191 +258,3 @@ def test_a_large_trace_takes_linear_time(piece: str) -> None:
 
     seconds(1000)
     assert seconds(32_000) < 10 * seconds(8_000) + 0.3
-
-
-# -- in a run
-
-
-def look(what: str) -> str:
-    """Look something up."""
-    return {"price": "{'price': 54219.6, 'id': 'L269'}"}.get(what, "nothing")
-
-
-LOOK = " Hm.\nAction: look[price]"
-GUESS, GOOD = " Yes.\nAction: finish[77 or 54,220 or 78]", " So.\nAction: finish[54,220]"
-
-
-def play(*turns: str, **settings: Any) -> Result:
-    return Agent(tools=[look], model=ScriptedModel(turns), **settings).run("What is it?")
-
-
-@pytest.mark.parametrize("mode", ["off", "report", "observe", "decode"])
-def test_an_answer_with_sources_changes_nothing(mode: str) -> None:
-    result = play(LOOK, GOOD, grounding=mode)
-    assert (result.answer, result.stop_reason, result.ungrounded, len(result.steps)) == ("54,220", "success", (), 2)
-
-
-def test_report_only_says_which_numbers_have_no_source() -> None:
-    result = play(LOOK, GUESS, grounding="report")
-    assert (result.ok, result.ungrounded, len(result.steps)) == (True, ("77", "78"), 2)
-    assert play(LOOK, GUESS).ungrounded == ()
-
-
-TOLD = """\
-Error: 77, 78 in the answer have no source: no tool has returned them, and the question does not say them.
-Get them from a tool, or finish without them."""
-
-
-@pytest.mark.parametrize("mode", ["observe", "decode"])
-def test_the_model_is_told_once(mode: str) -> None:
-    result = play(LOOK, GUESS, GOOD, grounding=mode)
-    assert [step.observation for step in result.steps[1:]] == [TOLD, None]
-    assert (result.answer, result.stop_reason, result.ungrounded) == ("54,220", "success", ())
-    assert result.steps[1].error == "ungrounded" and result.trace.outcomes == {2: "mistake ungrounded"}
-    stubborn = play(LOOK, GUESS, LOOK.replace("price", "again"), GUESS, grounding=mode)
-    assert (stubborn.ok, stubborn.ungrounded, len(stubborn.steps)) == (True, ("77", "78"), 4)
-
-
-def test_one_number_is_told_of_in_the_singular() -> None:
-    result = play(" So.\nAction: finish[77]", " So.\nAction: finish[77]", grounding="observe")
-    assert str(result.steps[0].observation).startswith("Error: 77 in the answer has no source: no tool has returned it")
-
-
-def test_a_project_words_it_otherwise(tmp_path: Path) -> None:
-    (tmp_path / "observe.j2").write_text("{% macro ungrounded(e) %}Says who? {{ e.numbers | join('+') }}{% endmacro %}")
-    (tmp_path / "p.j2").write_text("---\ngrounding: observe\n---\n{% extends 'react.j2' %}")
-    agent = Agent(tmp_path / "p.j2", [look], ScriptedModel([GUESS, GOOD]))
-    assert agent.run("x?").steps[0].observation == "Says who? 77+54,220+78"
-
-
-@pytest.mark.parametrize("settings", [{"max_steps": 2}, {"max_tool_calls": 9, "max_steps": 2, "on_budget": "finish"}])
-def test_an_answer_is_not_lost_to_a_budget(settings: dict[str, Any]) -> None:
-    result = play(LOOK, GUESS, grounding="observe", **settings)
-    assert (result.ok, result.ungrounded, len(result.steps)) == (True, ("77", "78"), 2)
-
-
-def test_last_words_are_taken_as_they_are() -> None:
-    result = play(LOOK, "77]", grounding="observe", on_budget="finish", max_steps=1)
-    assert (result.answer, result.stop_reason, result.ungrounded) == ("77", "max_steps", ("77",))
-
-
-def test_a_run_without_an_answer_has_no_numbers() -> None:
-    result = play(GUESS, LOOK, grounding="observe", max_steps=2)
-    assert (result.answer, result.ungrounded) == (None, ())
-
-
-def test_the_log_tells_and_its_run_can_be_recovered(tmp_path: Path) -> None:
-    log = tmp_path / "run.jsonl"
-    agent = Agent(tools=[look], model=ScriptedModel([LOOK, GUESS, GUESS]), grounding="observe")
-    result = agent.run("What is it?", log=log)
-    end = json.loads(log.read_text().splitlines()[-1])
-    assert (end["event"], end["ungrounded"]) == ("end", ["77", "78"])
-    assert recover(log)[0].dump() == result.trace.dump()
-
-
-def test_a_setting_that_is_none() -> None:
-    message = "grounding must be off or report or observe or decode, not 'some'"
-    with pytest.raises(AuthorError, match=re.escape(message)):
-        play(grounding="some")
-
-
-# -- decode
-
-
-def spelled(text: str) -> list[str]:
-    return Sources(text).spellings()
-
-
-def test_spellings_are_the_same_number_in_other_ways() -> None:
-    found = spelled("1234 and 54219.6, 0.0844, L269, refund-v3, 2026-07-12, 18:05, 1.4.0")
-    assert {
-        "1234",
-        "1,234",
-        "54219.6",
-        "54,220",
-        "54220",
-        "54,219.60",
-        "8.44%",
-        "8.4 percent",
-        "L269",
-        "refund-v3",
-    } <= set(found)
-    assert {"2026-07-12", "18:05", "1.4.0", "8%"} <= set(found)
-    assert not {"1,235", "54,219", "8.44", "9%", "0844"} & set(found)
-
-
-@pytest.mark.parametrize(("observation", "good", "bad"), CASES.values(), ids=CASES)
-def test_all_spellings_have_a_source(observation: str, good: str, bad: str) -> None:
-    found = list(spellings(observation))
-    assert found
-    sources = Sources(observation)
-    assert all(number.source for each in sources.spellings() for number in sources.trace(each))
-
-
-def test_only_the_newest_of_very_many_are_offered() -> None:
-    found = spelled(" ".join(f"n{number}" for number in range(3000)))
-    assert len(found) == 1000 and found[-1] == "n2999" and "n1" not in found
-
-
-SEEN = "{'price': 54219.6, 'share': 0.0844, 'id': 'L269', 'day': '2026-07-12', 'at': '18:05', 'n': [7, 12]}"
-_FOUND = Grammar(load_tools([look]), PLAIN).after("Action: finish[", 1, answer=answer_form(Sources(SEEN).spellings()))
-assert _FOUND
-CONSTRAINT: TurnConstraint = _FOUND
-WRITTEN = {
-    "54,220": True,
-    "It costs $54,220 (8.44 %) at 18:05 on 2026-07-12; book L269!": True,
-    "7": True,
-    "7 and 12": True,
-    "7, 12": True,
-    "(7) <12": True,
-    "7%": True,
-    "no digits, it's said \"so\"": True,
-    "a=7": True,
-    "7 = 12": True,
-    "712": False,
-    "77": False,
-    "7.12": False,
-    "7,12": False,
-    "7:12": False,
-    "7-12": False,
-    "7/12": False,
-    "7.7": False,
-    "x7": False,
-    "7x7": False,
-    "7\u00a012": False,
-    "12 July 2026": True,
-    "8": False,
-    "54,221": False,
-    "L270": False,
-    "2026-07-13": False,
-    "2026": True,
-    "8.44": False,
-    "L 269": False,
-    "a 7b": False,
-    "７７": False,
-    "": False,
-    " ": False,
-    "7 [12]": False,
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("answer", "fits"), WRITTEN.items())
-@pytest.mark.parametrize("language", ["gbnf", "regex"])
-def test_the_form_of_an_answer(language: str, answer: str, fits: bool) -> None:
-    accepts = Gbnf(CONSTRAINT.gbnf).accepts if language == "gbnf" else CONSTRAINT.accepts
-    assert accepts(f"{answer}]\n") == fits
-    if fits:
-        assert all(number.source for number in Sources(SEEN).trace(answer))
-
-
-PIECES = ["7", "12", "2026", "54,220", "54219.6", "8.44%", "L269", "2026-07-12", "18:05", "k", "m", "km", "million",
-          "pm", "x", "$", "(", ")", "-", "\u2212", ",", ".", ":", "/", "%", "=", "'", "\u00a0", "\u3000", "\u202f", "#", "*", "1."]  # fmt: skip
-
-
-@given(st.lists(st.tuples(st.sampled_from(PIECES), st.sampled_from(["", " "])), min_size=1, max_size=8))
-def test_what_the_form_lets_through_has_a_source(pieces: list[tuple[str, str]]) -> None:
-    """But for what is written in words alone."""
-    answer = "".join(map("".join, pieces))
-    if CONSTRAINT.accepts(f"{answer}]\n"):
-        missing = [number.text for number in Sources(SEEN).trace(answer) if not number.source]
-        assert [text for text in missing if any(map(str.isdigit, text))] == []

@@ -15,7 +15,7 @@ from .words import content_words, count_words
 
 # Answers that are a judgement: no observation has to say them.
 _VERDICT = re.compile(r"(?:yes|no|true|false|maybe|unknown|supports|refutes|not enough info)\W*", re.I)
-_STEP = re.compile(r"\b(?:step|turn|observation|thought|action)s? \Z", re.I)
+_STEP = re.compile(r"\b(?:step|turn|observation|thought|action|day)s? \Z", re.I)
 # Counting and percentages bring these in without any tool.
 _FREE = ("0", "1", "100")
 
@@ -117,13 +117,15 @@ def label_like(file: TraceFile) -> Iterator[Found]:
 
 
 def _given(file: TraceFile) -> str:
-    """What is known before the first turn: the question, and the rules and tools of the prompt."""
-    return f"{file.prompt.instructions if file.prompt else ''}\n{file.trace.task}"
+    """What is known before the first turn: the question, the rules and tools of the prompt, and its variables."""
+    shown = file.trace.meta.get("inputs") or ""
+    return f"{file.prompt.instructions if file.prompt else ''}\n{shown}\n{file.trace.task}"
 
 
 def _grounded(file: TraceFile, answer: str) -> bool:
     """Whether an observation holds a number or a word of the answer that the question does not."""
-    if _VERDICT.fullmatch(answer.strip()):
+    without_tools = file.prompt is not None and file.prompt.tools is not None and not file.prompt.tools
+    if without_tools or _VERDICT.fullmatch(answer.strip()):
         return True
     observations = "\n".join(view.step.observation or "" for view in file.views)
     words = content_words(answer)

@@ -33,7 +33,7 @@ def blank_behind_cue(file: PromptFile) -> Iterator[Found]:
 def monotonous(file: PromptFile) -> Iterator[Found]:
     """RT404"""
     runs = [example.views for example in file.examples if example.views]
-    if len(runs) < 2:
+    if len(runs) < 2 or not file.tools:  # without tools there is one turn
         return
     if len({len(views) for views in runs}) == 1:
         yield file.at_key("examples", f"all {len(runs)} examples have {len(runs[0])} steps")
@@ -55,7 +55,7 @@ def unused_tool(file: PromptFile) -> Iterator[Found]:
 
 def no_recovery(file: PromptFile) -> Iterator[Found]:
     """RT406"""
-    if file.examples and not any(_recovers(file, example) for example in file.examples):
+    if file.examples and file.tools and not any(_recovers(file, example) for example in file.examples):
         yield file.at_key("examples", "no example goes on after an error")
 
 
@@ -64,7 +64,7 @@ def leak(file: PromptFile) -> Iterator[Found]:
     if file.prompt.question is None or file.prompt.pick is not None:
         return
     for example in file.examples:
-        if same_question(example.question, file.prompt.question):
+        if _asks_the_same(example, file.prompt.question):
             yield file.at_key("question", f"{example.path.name} asks the same and shows the answer")
 
 
@@ -74,7 +74,7 @@ def leaked_test(file: TraceFile) -> Iterator[Found]:
     if prompt is None or prompt.prompt.pick is not None:
         return
     for example in prompt.examples:
-        if example.path.resolve() != file.path.resolve() and same_question(example.question, file.question):
+        if example.path.resolve() != file.path.resolve() and _asks_the_same(example, file.question):
             yield Found(file.first_line, 1, f"{example.path.name}, an example of {prompt.path.name}, asks the same")
 
 
@@ -111,6 +111,11 @@ def rejected_by_grammar(file: PromptFile) -> Iterator[Found]:
                 line, column = example.position(view, offset)
                 message = f"a grammar made from the tools of {file.path.name} rejects this {part}"
                 yield Found(line, column, message, example.path)
+
+
+def _asks_the_same(example: TraceFile, question: str) -> bool:
+    """Whether an example gives the answer to a question away. The same question about other variables is another."""
+    return same_question(example.question, question) and not example.trace.meta.get("inputs")
 
 
 def _recovers(file: PromptFile, example: TraceFile) -> bool:

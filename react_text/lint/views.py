@@ -11,6 +11,7 @@ from typing import Any
 
 from ..errors import AuthorError, Mistake, ParseError
 from ..gateway import Gateway
+from ..grounding import Grounds
 from ..labels import Labels
 from ..nearmiss import FINISH
 from ..observe import Observer
@@ -68,6 +69,8 @@ def views_of(trace: Trace, settings: Settings, tools: Toolbox, folder: Path | No
 
     gateway = Gateway(tools, settings, world=world)
     observer = Observer(gateway.allowed, settings, folder, recorded=True)
+    refused = any(step.outcome == "mistake ungrounded" for step in trace.steps)
+    grounds = Grounds("observe" if refused else "off", trace.task)
     lenient = [*gateway.allowed, FINISH] if settings.lenient else ()
     for number, step in enumerate(trace.steps, 1):
         verdict: Mistake | None = None
@@ -76,7 +79,8 @@ def views_of(trace: Trace, settings: Settings, tools: Toolbox, folder: Path | No
             truncated = step.finish == "length"
             turn = parse_turn(step.completion, labels=trace.labels, truncated=truncated, lenient=lenient)
             if gateway.is_finish(turn.action):
-                answer = gateway.answer(turn.action)
+                last = number == len(trace.steps)
+                answer = grounds.checked(gateway.answer(turn.action), trace.steps[: number - 1], last=last)
             else:
                 gateway.call(turn.action, number)
         except Mistake as mistake:

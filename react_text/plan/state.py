@@ -131,8 +131,7 @@ class PlanState:
             "max_steps": self.max_steps,
             "open": [each for each, other in self.parts.items() if not other.ended and each != name],
             "selected": {each: ", ".join(label(o, field) for o in found) for each, found in self.selections.items()},
-            "answers": {each: other.answer for each, other in self.parts.items()
-                        if other.answer and not other.selected and each in part.subtask.waits_for},
+            "answers": {each: other.answer for each, other in self.parts.items() if other.answer},
             "money": self.money,
             "results": list(part.results),
         }  # fmt: skip

@@ -10,7 +10,7 @@
   const highlights = window.CSS && CSS.highlights;
   const texts = new Map(); // article -> its text in small letters, made at the first search
   const MOST = 2000; // places that are highlighted in one trace
-  let current = null, places = [], place = -1;
+  let current = null, places = [], place = -1, unfolded = []; // unfolded by the search, and folded again after it
 
   document.documentElement.classList.add("script");
   for (const article of articles) article.hidden = "until-found"; // the browser's own search still finds them
@@ -104,6 +104,8 @@
 
   function highlight() {
     places = [], place = -1;
+    for (const step of unfolded) step.open = false;
+    unfolded = [];
     if (!highlights) return;
     highlights.delete("found");
     highlights.delete("here");
@@ -122,7 +124,9 @@
     }
     for (const range of places) {
       const step = range.startContainer.parentElement.closest("details:not([open])");
-      if (step && !range.startContainer.parentElement.closest("summary")) step.open = true;
+      if (!step || range.startContainer.parentElement.closest("summary")) continue;
+      step.open = true;
+      unfolded.push(step);
     }
     highlights.set("found", new Highlight(...places));
   }
