@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from .files import from_here
 from .frontmatter import read_text
 from .golden import Case, Library
 from .match import is_finish
+from .plan.replay import PlanCase, PlanOutcome
 from .runs import Recorded, find_files, read_runs
 from .stats import wilson
 from .trace import Trace
@@ -65,7 +66,7 @@ class Entry:
     run: Recorded | None = None
     error: str = ""
     notices: Sequence[str] = ()
-    verdicts: list[Verdict] = field(default_factory=list)
+    verdicts: Sequence[Verdict] = ()
     rates: Sequence[Rate] = ()
 
     @property
@@ -102,38 +103,38 @@ def entries(paths: Iterable[str | Path], *, check: bool = False, rates: Rates | 
         try:
             runs, notices = read_runs(path)
         except AuthorError as error:
-            if path in paths or path.suffix == ".trace":
+            if path in paths or path.suffix != ".jsonl":
                 found.append(Entry(str(path), error=from_here(str(error))))
             continue
-        for run in runs:
-            entry = Entry(run.name, run, notices=notices, rates=(rates or {}).get(str(path.resolve()), ()))
-            if check and path not in paths and path.suffix == ".trace":
-                entry.verdicts += replayed(path, library)
-            found.append(entry)
+        verdicts = replayed(path, library) if check and path not in paths and path.suffix != ".jsonl" else []
+        own = (rates or {}).get(str(path.resolve()), ())
+        found += (Entry(run.name, run, notices=notices, verdicts=verdicts, rates=own) for run in runs)
     return found
 
 
-def checked(name: str, path: Path, verdicts: Sequence[Verdict], rates: Rates) -> Entry:
-    """A golden with what its checks have come to."""
+def checked(name: str, path: Path, verdicts: Sequence[Verdict], rates: Rates) -> list[Entry]:
+    """A golden with what its checks have come to; a plan has an entry for each of its stages."""
     try:
-        run = read_runs(path)[0][-1]
+        runs, _ = read_runs(path)
     except AuthorError as error:
-        return Entry(name, error=from_here(str(error)), verdicts=[*verdicts])
-    return Entry(name, run, verdicts=[*verdicts], rates=rates.get(str(path.resolve()), ()))
+        return [Entry(name, error=from_here(str(error)), verdicts=verdicts)]
+    own = rates.get(str(path.resolve()), ())
+    return [Entry(run.name.replace(str(path), name), run, verdicts=verdicts, rates=own) for run in runs]
 
 
 def replayed(path: Path, library: Library) -> list[Verdict]:
     """The verdict of `react-text test` on a golden, none for a trace that is only an example."""
     try:
-        case = Case(path, library)
+        case = PlanCase(path) if path.suffix == ".plan" else Case(path, library)
         if not case.is_test:
             return []
-        outcome = case.replay()
+        outcome = case.check("replay")
     except AuthorError as error:
         return [Verdict("replay", "error", (from_here(str(error)),))]
     if outcome.ok:
         return [Verdict("replay", "passed")]
-    return [Verdict("replay", "failed", tuple(report(outcome, whole=True)))]
+    lines = outcome.report if isinstance(outcome, PlanOutcome) else report(outcome, whole=True)
+    return [Verdict("replay", "failed", tuple(lines))]
 
 
 def read_rates(path: Path) -> Rates:

@@ -1,21 +1,22 @@
 """Answer + transcript -> which observation each number of the answer came from.
 
-Sources are the question and what tools returned. What the engine itself said about a mistake is none, nor what the
-model wrote: a number that stood in the arguments of a call and nowhere before does not become known because the tool
-repeats it.
+Sources are the question, the inputs of the prompt, and what tools returned. What the engine itself said about a mistake
+is none, nor what the model wrote: a number that stood in the arguments of a call and nowhere before does not become
+known because the tool repeats it. A date, time or code does: it names what was looked up.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from .answer_forms import answer_form
 from .arguments import Parameter, read_arguments
-from .claims import Claim, Code, Date, Day, Part, Time, claims, facts
+from .claims import Claim, Code, Day, Part, Time, claims, facts
 from .errors import Mistake, ReactTextError
 from .forms import Form
 from .nearmiss import FINISH
@@ -28,17 +29,19 @@ from .trace import Trace
 # What the engine says about a mistake is no source, but that it repeats a result, which another run may have got.
 _NO_SOURCE = re.compile(r"mistake (?!repeat)|raised |timeout ")
 _ENGINE = re.compile(r"\bstep [0-9]+\b")
+_INPUTS = -1  # a place beside the numbers of the steps, 0 for the question
 _MOST_SPELLINGS = 1000  # of a long transcript the newest: a server has to look through them at each character
 _GROUPED = re.compile(r"[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?")
 
 
 @dataclass(frozen=True)
 class Source:
-    """Where a number came from. `text` is the whole question (with its label, `Trace.task`) or observation, `start` and
-    `end` are offsets in it, `step` is 0 for the question. `how` says what was done to the number: `same`, `rounded`,
-    `percent of a ratio`, `ratio of a percentage`, also two of them, `put together` from several."""
+    """Where a number came from. `text` is the whole question (with its label, `Trace.task`), the inputs as JSON, or an
+    observation; `start` and `end` are offsets in it, `step` is 0 but for an observation. `how` says what was done to
+    the number: `same`, `rounded`, `percent of a ratio`, `ratio of a percentage`, also two of them, or `put together`
+    from several."""
 
-    where: Literal["question", "observation"]
+    where: Literal["question", "inputs", "observation"]
     step: int
     text: str
     start: int
@@ -74,9 +77,8 @@ def ground(trace: Trace) -> Grounding:
     answer = _answer(trace)
     if answer is None:
         return Grounding(None, ())
-    sources = Sources(trace.task)
-    sources.read(trace.steps)
-    return Grounding(answer, sources.trace(answer))
+    sources = Sources(trace.task, trace.meta.get("inputs") or {})
+    return Grounding(answer, sources.read(trace.steps).trace(answer))
 
 
 class Taken(Protocol):
@@ -93,10 +95,10 @@ class Taken(Protocol):
 class Grounds:
     """What a run does about the numbers of its answer: `mode` is the prompt's `grounding`."""
 
-    def __init__(self, mode: str, question: str) -> None:
+    def __init__(self, mode: str, question: str, inputs: Mapping[str, Any] = {}) -> None:
         self.mode = mode
         self.ungrounded: tuple[Number, ...] = ()
-        self._sources = Sources(question if mode != "off" else "")
+        self._sources = Sources(question, inputs) if mode != "off" else Sources("")
 
     def checked(self, answer: str, steps: Sequence[Taken], *, last: bool) -> str:
         """The answer, with its `ungrounded` numbers noted. With `observe` and `decode` the model is told once, unless
@@ -128,23 +130,26 @@ def _answer(trace: Trace) -> str | None:
 
 
 class Sources:
-    """What a run has been given so far: its question, and what its tools returned."""
+    """What a run has been given so far: its question and inputs, and what its tools returned."""
 
-    def __init__(self, question: str) -> None:
-        self._texts = [question]
+    def __init__(self, question: str, inputs: Mapping[str, Any] = {}) -> None:
+        self._texts = {0: question, _INPUTS: json.dumps(inputs, ensure_ascii=False, default=str) if inputs else ""}
+        self._steps = 0
         self._spellings: dict[str, None] = {}
-        self._spelled = 0
+        self._spelled: set[int] = set()
         self._read = _Read()
-        self._read.add(0, facts(question))
+        for place, text in self._texts.items():
+            self._read.add(place, facts(text))
 
     def read(self, steps: Sequence[Taken]) -> Sources:
         """Take in the steps of the run, those that are new."""
-        for number, step in enumerate(steps[len(self._texts) - 1 :], len(self._texts)):
-            self._texts.append(step.observation or "")
+        for number, step in enumerate(steps[self._steps :], self._steps + 1):
+            self._texts[number] = step.observation or ""
             if step.observation is not None and not _NO_SOURCE.match(step.came_to):
                 repeat = step.came_to.startswith("mistake ")
                 said = _ENGINE.sub(_blank, step.observation) if repeat else step.observation
                 self._read.add(number, self._without_echoes(facts(said), step.arguments or ""))
+        self._steps = len(steps)
         return self
 
     def trace(self, answer: str) -> tuple[Number, ...]:
@@ -157,27 +162,29 @@ class Sources:
         return tuple(found)
 
     def spellings(self) -> list[str]:
-        """How an answer may write what was read, the newest last: as it stood there, and changed as far as `trace` still
-        finds it."""
-        for text in self._texts[self._spelled :]:
-            new = {each: self.trace(each) for each in spellings(text) if each not in self._spellings}
-            grounded = (each for each, found in new.items() if found and all(number.source for number in found))
+        """How an answer may write what was read, the newest last: as it stood there, and changed as far as `trace`
+        still finds it."""
+        for place in self._texts.keys() - self._spelled:
+            found = {each: self.trace(each) for each in spellings(self._texts[place]) if each not in self._spellings}
+            grounded = (each for each, numbers in found.items() if numbers and all(n.source for n in numbers))
             self._spellings.update(dict.fromkeys(grounded))
-        self._spelled = len(self._texts)
+            self._spelled.add(place)
         return list(self._spellings)[-_MOST_SPELLINGS:]
 
     def _source(self, origin: Origin) -> Source:
         number, step = origin.number, origin.place
         how = ", ".join(origin.how) or "same"
-        return Source("observation" if step else "question", step, self._texts[step], number.start, number.end, how)
+        place: Literal["question", "inputs", "observation"] = "observation"
+        if step <= 0:
+            place = "inputs" if step == _INPUTS else "question"
+        return Source(place, max(0, step), self._texts[step], number.start, number.end, how)
 
     def _without_echoes(self, found: Iterable[Claim], arguments: str) -> Iterable[Claim]:
         written = _Read()
         written.add(0, facts(arguments))
         for claim in found:
             if not isinstance(claim, Amount):
-                if not written.holds(claim) or self._read.holds(claim):
-                    yield claim
+                yield claim
                 continue
             readings = [
                 each
@@ -219,14 +226,6 @@ class _Read:
     def has(self, value: Value) -> bool:
         """Whether exactly this number was read."""
         return self._numbers.holds(value) or self._exact.holds(value)
-
-    def holds(self, claim: Date | Time | Code) -> bool:
-        """Whether exactly this was read."""
-        if isinstance(claim, Code):
-            return claim.key in self._codes
-        if isinstance(claim, Time):
-            return not claim.minutes.isdisjoint(self._times)
-        return any(option in self._dates for option in claim.options)
 
     def find(self, claim: Claim) -> Origin | None:
         """Where a claim comes from, None when it was not read."""

@@ -56,7 +56,7 @@ class Run:
         self.grammar: Grammar | None = None
         if self.settings.decoding != "off":
             self.grammar = Grammar(gateway.allowed, self.labels, lazy=self.settings.decoding == "lazy")
-        self.grounds = Grounds(self.settings.grounding, prompt.task)
+        self.grounds = Grounds(self.settings.grounding, prompt.task, prompt.variables)
         self.overrides = overrides
         self.past = past
         self.template: ChatTemplate | None = None

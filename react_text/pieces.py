@@ -111,6 +111,10 @@ def sources(grounding: Grounding, run: str) -> Sources:
                 Mark(number.start, number.end, "loose", note="not found in anything the model has read")
             )
             continue
+        if source.where == "inputs":  # which the page does not show
+            note = f"{source.text[source.start : source.end]} in the inputs of the prompt, {source.how}"
+            found.answer.append(Mark(number.start, number.end, "sourced", note=note))
+            continue
         key = source.step, source.start, source.end
         marks = found.by_step.setdefault(source.step, [])
         overlaps = any(m.start < source.end and source.start < m.end for m in marks)

@@ -71,7 +71,7 @@ class Page:
         from .entries import Verdict
 
         name, _, check = report.nodeid.rpartition("::")
-        if name.endswith(".trace") and (report.when == "call" or not report.passed):
+        if name.endswith((".trace", ".plan")) and (report.when == "call" or not report.passed):
             outcome = "error" if report.failed and report.when != "call" else report.outcome
             lines = tuple(report.longreprtext.split("\n")) if report.longrepr else ()
             self.found.setdefault(name, {})[check] = Verdict(check, outcome, lines)
@@ -81,8 +81,9 @@ class Page:
         from .view import page, write_page
 
         listed = [
-            checked(name, self.config.rootpath / name, [*verdicts.values()], self.rates)
+            entry
             for name, verdicts in sorted(self.found.items())
+            for entry in checked(name, self.config.rootpath / name, [*verdicts.values()], self.rates)
         ]
         write_page(self.path, page(listed, title="goldens"))
 

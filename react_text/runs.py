@@ -1,4 +1,4 @@
-"""Trace file or event log -> the runs in it, each with what its steps cost."""
+"""Trace, event log or recorded plan -> the runs in it, each with what its steps cost."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ from .files import common_folder
 from .match import Change, compare
 from .matching import Matching
 from .models.base import Usage
+from .plan.state import PlanState
 from .recover import Log, LoggedRun
 from .trace import Trace
 
 # What a run says of itself: only where two runs both do can they differ in it.
 _FACTS = ("prompt_hash", "tools", "options", "answer", "stop_reason", "outcomes")
+_SUFFIXES = (".trace", ".plan", ".jsonl")
 
 
 @dataclass(frozen=True)
@@ -31,8 +33,8 @@ class Cost:
 
 @dataclass(frozen=True)
 class Recorded:
-    """A run that was recorded. `name` is its path, with `:N` behind that of a log with several runs; `costs` are those
-    of its steps, none when it is known from a trace alone; `model` is "" there."""
+    """A run that was recorded. `name` is its path, with `:N` behind that of a log of several runs and `:STAGE` behind
+    that of a plan. `costs` are those of its steps; a trace alone knows of none, nor of the `model`."""
 
     name: str
     path: Path
@@ -43,8 +45,8 @@ class Recorded:
 
 
 def is_log(path: Path) -> bool:
-    """Whether a file is an event log and no trace. Raises AuthorError for what cannot be read."""
-    if path.suffix == ".trace":
+    """Whether a file is an event log. Raises AuthorError for what cannot be read."""
+    if path.suffix in (".trace", ".plan"):
         return False
     try:
         with path.open("rb") as file:
@@ -54,14 +56,14 @@ def is_log(path: Path) -> bool:
 
 
 def find_files(paths: Iterable[str | Path]) -> list[Path]:
-    """The files that are named, and the traces and logs (`*.trace`, `*.jsonl`) in the folders that are. Raises
-    AuthorError for what is not there."""
+    """The files that are named, and the traces, plans and logs (`*.trace`, `*.plan`, `*.jsonl`) in the folders that
+    are. Raises AuthorError for folders without any."""
     found: dict[Path, None] = {}
     for path in map(Path, paths):
         if path.is_dir():
-            inside = sorted([*path.rglob("*.trace"), *path.rglob("*.jsonl")])
+            inside = sorted(each for suffix in _SUFFIXES for each in path.rglob(f"*{suffix}"))
             if not inside:
-                raise AuthorError("no traces and no logs are here", path=path)
+                raise AuthorError("no traces, plans or logs are here", path=path)
             found.update(dict.fromkeys(inside))
         else:
             found[path] = None
@@ -69,32 +71,39 @@ def find_files(paths: Iterable[str | Path]) -> list[Path]:
 
 
 def read_runs(name: str | Path) -> tuple[list[Recorded], list[str]]:
-    """The runs of a file in the order in which they began, or with `LOG:N` only the one of that number; and what could
-    not be read of the file. Raises AuthorError."""
+    """The runs of a file in the order in which they began, or only one of them with `LOG:N` or `PLAN:STAGE`; and what
+    could not be read of the file. Raises AuthorError."""
     path = Path(name)
-    file, _, number = str(name).rpartition(":")
-    if path.exists() or not number.isdecimal():
-        return _runs(path)
+    file, colon, label = str(name).rpartition(":")
+    if path.exists() or not colon or not Path(file).is_file():
+        runs, notices = _runs(path)
+        return [*runs.values()], notices
     runs, notices = _runs(Path(file))
-    if not 1 <= int(number) <= len(runs):
-        raise AuthorError(f"there is no run {number}: this file holds {len(runs)}", path=file)
-    return [runs[int(number) - 1]], notices
+    if label not in runs:
+        raise AuthorError(f"there is no run {label}: this file holds {', '.join(runs)}", path=file)
+    return [runs[label]], notices
 
 
-def _runs(path: Path) -> tuple[list[Recorded], list[str]]:
+def _runs(path: Path) -> tuple[dict[str, Recorded], list[str]]:
+    """The runs of a file by what tells them apart: their numbers, or the stages of a plan."""
     if not path.exists():
         near = did_you_mean(path.name, (p.name for p in path.parent.glob("*")))
         raise AuthorError(f"no such file{near}", path=path)
+    if path.suffix == ".plan":
+        traces = PlanState.load(path).traces
+        if not traces:
+            raise AuthorError("this plan holds no traces yet", path=path)
+        return {stage: Recorded(f"{path}:{stage}", path, trace) for stage, trace in traces.items()}, []
     if not is_log(path):
-        return [Recorded(str(path), path, Trace.load(path))], []
+        return {"1": Recorded(str(path), path, Trace.load(path))}, []
     log = Log.load(path)
     several = len(log.runs) > 1
-    runs = [_recorded(f"{path}:{n}" if several else str(path), path, run) for n, run in enumerate(log.runs, 1)]
-    return runs, log.notices
+    numbered = ((str(number), run) for number, run in enumerate(log.runs, 1))
+    return {n: _recorded(f"{path}:{n}" if several else str(path), path, run) for n, run in numbered}, log.notices
 
 
 def read_run(name: str) -> Recorded:
-    """The only run of a trace or log, the last one of several. Raises AuthorError."""
+    """The run of a trace, the last one of a log or plan. Raises AuthorError."""
     return read_runs(name)[0][-1]
 
 

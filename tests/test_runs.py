@@ -60,7 +60,7 @@ def test_each_run_of_a_log_has_a_number_and_the_last_one_is_meant(project: Proje
     assert read_run(f"{path}:1").trace.body == first.body
     assert read_run(path).trace.body == read_run(f"{path}:2").trace.body == second.body
     for number in ("0", "3"):
-        with pytest.raises(AuthorError, match=f"there is no run {number}: this file holds 2"):
+        with pytest.raises(AuthorError, match=f"there is no run {number}: this file holds 1, 2"):
             read_run(f"{path}:{number}")
 
 
@@ -102,7 +102,7 @@ def test_folders_give_their_traces_and_logs(project: Project) -> None:
     project.write("traces/note.txt", "")
     found = find_files([project.folder / "traces"])
     assert [path.name for path in found] == ["run.jsonl", "b.trace"]
-    with pytest.raises(AuthorError, match="no traces and no logs are here"):
+    with pytest.raises(AuthorError, match="no traces, plans or logs are here"):
         find_files([project.folder / "tools"])
 
 

@@ -424,7 +424,7 @@ def test_files_of_a_folder_that_are_no_logs_are_left_out(project: Project) -> No
     ("command", "message"),
     [
         ("view nothing", "nothing: no such file"),
-        ("view tools", "tools: no traces and no logs are here"),
+        ("view tools", "tools: no traces, plans or logs are here"),
         ("view traces/depot.trace traces/non.trace", "traces/non.trace: no such file"),
         ("view -o setup.cfg", "setup.cfg: is not a page of react-text, and would be overwritten"),
         ("view -o traces", "traces: cannot be overwritten: Is a directory"),

@@ -67,8 +67,8 @@ def _origin(run: Recorded, number: Number) -> str:
     start, end = max(0, source.start - _AROUND), source.end + _AROUND
     snippet = " ".join(source.text[start:end].split())
     snippet = f"{'... ' * (start > 0)}{snippet}{' ...' * (end < len(source.text))}"
-    where = f"observation {source.step}" if source.step else "the question"
-    if run.trace.path is not None:
+    where = f"observation {source.step}" if source.step else f"the {source.where}"
+    if run.trace.path is not None and source.where != "inputs":
         first = run.trace.line_of(source.step, observation=True) if source.step else run.trace.first_line
         where += f" (line {first + source.text[: source.start].count(chr(10))})"
     how = "" if source.how == "same" else f", {source.how}"

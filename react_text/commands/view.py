@@ -20,11 +20,13 @@ def register(command: Register) -> None:
     """Declare the commands."""
     diff = command("diff", run_diff, "what differs between two runs, step by step")
     for name in ("A", "B"):
-        diff.add_argument(name.lower(), metavar=name, help="a trace or a log; LOG:N is its run N, the last otherwise")
+        diff.add_argument(
+            name.lower(), metavar=name, help="a trace; LOG:N, a run of a log; PLAN:STAGE; the last otherwise"
+        )
     diff.add_argument("--json", action="store_true", help="print the changes and the aligned steps as JSON")
 
     view = command("view", run_view, "a page to look at runs: list, transcripts, costs, differences, search")
-    text = f"traces, logs, folders of them ({_DEFAULT}/ when none is named); two files are compared as well"
+    text = f"traces, plans, logs, folders of them ({_DEFAULT}/ when none is named); two files are compared as well"
     view.add_argument("paths", nargs="*", metavar="PATH", help=text)
     view.add_argument("-o", "--out", type=Path, default=Path("react-text.html"), metavar="FILE",
                       help="the page (react-text.html)")  # fmt: skip

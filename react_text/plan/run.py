@@ -324,7 +324,7 @@ class _Work:
         """The answer, from nothing but the goal, what was selected, and what went wrong."""
         state = self.state
         found = {
-            name: [dict(option) for option in part.selected] or part.answer
+            name: {"answer": part.answer or "", "selected": [dict(option) for option in part.selected]}
             for name, part in state.parts.items()
             if part.selected or part.answer
         }
@@ -334,7 +334,7 @@ class _Work:
         state.answer = result.answer
         if result.answer is None:
             state.warn(f"synthesise: {_why(result)}; this is what was found")
-            state.answer = "\n".join(f"{name}: {text}" for name, text in found.items()) or None
+            state.answer = "\n".join(f"{name}: {_told(each)}" for name, each in found.items()) or None
         failed = [part for part in state.parts.values() if part.status != "done"]
         state.stop_reason = "success" if result.ok and not failed else "partial" if state.answer else "failed"
 
@@ -409,6 +409,11 @@ class _Work:
 def plan_file(path: Path) -> Path:
     """The plan prompt that a path names, which may be that of its folder."""
     return path / "plan.j2" if path.is_dir() else path
+
+
+def _told(found: Mapping[str, Any]) -> str:
+    """What came of a subtask, in one line."""
+    return found["answer"] or "; ".join(label(option, None) for option in found["selected"])
 
 
 def _lost(part: Part) -> bool:
