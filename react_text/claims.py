@@ -47,7 +47,7 @@ _NUMBERING = re.compile(
 _HIDDEN = "\0"
 _SCALE = re.compile(r".?\0 ?(?:hundred|thousand|million|billion)", re.I | re.S)  # said with the number before it
 # Words that count and are no figures, and those before a word that counts what was named already: `all three`.
-_ARTICLES = frozenset(["one", "both", "once", "twice", "double", "triple"])
+ARTICLES = frozenset(["one", "both", "once", "twice", "double", "triple"])
 _REFERRING = re.compile(r"\b(?:all|the|these|those|other|first|last|next)\s\Z", re.I)
 _ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth".split()  # noqa: SIM905
 _ORDINAL = re.compile(rf"\b(?:{'|'.join(_ORDINALS)})\b", re.I)
@@ -118,7 +118,8 @@ def facts(text: str) -> list[Claim]:
         found += _parts(text, claim)
     found += (_plain(match, _ORDINALS.index(match[0].lower()) + 1) for match in _ORDINAL.finditer(text))
     found += (_plain(match, 0) for match in _NOTHING.finditer(text))
-    found += (Date(match[0], *match.span(), ((None, _month(match[0]), None),)) for match in _MONTHS.finditer(text))
+    outside = _without(text, sorted((claim for claim in found if isinstance(claim, Date)), key=lambda date: date.start))
+    found += (Date(match[0], *match.span(), ((None, _month(match[0]), None),)) for match in _MONTHS.finditer(outside))
     return sorted(found, key=lambda claim: claim.start)
 
 
@@ -202,7 +203,7 @@ def _one(amount: int) -> tuple[tuple[Value, ...], ...]:
 
 
 def _is_language(text: str, word: Number) -> bool:
-    return word.text.lower() in _ARTICLES or bool(_REFERRING.search(text, max(0, word.start - 8), word.start))
+    return word.text.lower() in ARTICLES or bool(_REFERRING.search(text, max(0, word.start - 8), word.start))
 
 
 def _without_numbering(text: str) -> str:

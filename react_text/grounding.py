@@ -166,7 +166,7 @@ class Sources:
         still finds it."""
         for place in self._texts.keys() - self._spelled:
             found = {each: self.trace(each) for each in spellings(self._texts[place]) if each not in self._spellings}
-            grounded = (each for each, numbers in found.items() if numbers and all(n.source for n in numbers))
+            grounded = (each for each, numbers in found.items() if all(number.source for number in numbers))
             self._spellings.update(dict.fromkeys(grounded))
             self._spelled.add(place)
         return list(self._spellings)[-_MOST_SPELLINGS:]
@@ -220,6 +220,8 @@ class _Read:
             else:
                 for year, month, day in claim.options:
                     self._parts.setdefault((year, month, day), origin)
+                    if day is None:
+                        self._parts.setdefault((None, month, None), origin)
                     for less in ((year, month, day), (None, month, day), (year, month, None), (None, month, None)):
                         self._dates.setdefault(less, origin)
 

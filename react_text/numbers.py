@@ -32,7 +32,7 @@ _SCALES = {"k": 10**3, "t": 10**3, "m": 10**6, "b": 10**9}
 # What was rounded by more than a tenth is another number.
 _COARSEST = Fraction(1, 10)
 
-_UNITS = re.findall(
+UNITS = re.findall(
     r"\w+",
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
     "eighteen nineteen",
@@ -43,12 +43,13 @@ MONTHS = (
     "December",
 )  # fmt: skip
 _WORDS = {
-    **{word: number for number, word in enumerate(_UNITS)},
+    **{word: number for number, word in enumerate(UNITS)},
     **{word: number * 10 for number, word in enumerate(_TENS, 2)},
     "dozen": 12, "once": 1, "both": 2, "twice": 2, "double": 2, "triple": 3,
 }  # fmt: skip
 _POWERS = {"hundred": 100, "thousand": 10**3, "million": 10**6, "billion": 10**9}
-_WORD = "|".join([*_WORDS, *_POWERS])
+COUNTING = (*_WORDS, *_POWERS)
+_WORD = "|".join(COUNTING)
 _PHRASE = re.compile(rf"\b(?:{_WORD})(?:(?:[ -]| and )(?:{_WORD}))*\b", re.I)
 _MONTH = re.compile(rf"\b(?:{'|'.join(f'{name[:3]}(?:{name[3:]})?' for name in MONTHS)})\b")
 

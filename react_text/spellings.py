@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from .claims import Date, facts
-from .numbers import Number
+from .numbers import MONTHS, UNITS, Number
 
 _WORD = re.compile(r"[\w./:@#+-]+")
+_STRUCTURE = re.compile(r"[\[\]=\n]")  # what ends an argument, or names it
 _LONGEST = 60
 _LARGEST = 10**15  # above, a float is not exact
 
@@ -23,15 +24,22 @@ def spellings(text: str) -> Iterator[str]:
         if len(word) <= _LONGEST and any(char in "0123456789" for char in word):
             yield word
     for claim in facts(text):
-        written = text[claim.start : claim.end]
-        if len(written) <= _LONGEST and any(char in "0123456789" for char in written):
+        if len(written := text[claim.start : claim.end]) <= _LONGEST and not _STRUCTURE.search(written):
             yield written
         if isinstance(claim, Number):
             yield from _changed(claim)
         elif isinstance(claim, Date):
-            yield from (
-                f"{year}-{month:02}" + (f"-{day:02}" if day else "") for year, month, day in claim.options if year
-            )
+            yield from _dated(*claim.options[0])
+
+
+def _dated(year: int | None, month: int, day: int | None) -> Iterator[str]:
+    name = MONTHS[month - 1]
+    if year:
+        yield f"{year}-{month:02}-{day:02}" if day else f"{year}-{month:02}"
+    if day is None:
+        yield name
+    else:
+        yield from (f"{name} {day}", f"{day} {name}")
 
 
 def _changed(number: Number) -> Iterator[str]:
@@ -40,6 +48,7 @@ def _changed(number: Number) -> Iterator[str]:
     if len(number.readings[0]) > 1 or amount >= _LARGEST:
         return
     if amount.denominator == 1:
+        yield from UNITS[int(amount) : int(amount) + 1]
         yield from (str(amount), f"{int(amount):,}")
         yield from (f"{round(int(amount), digits - len(str(amount))):,}" for digits in (3, 2) if amount >= 1000)
         return

@@ -7,8 +7,8 @@ semicolons. `after` waits for a subtask to end, however; `needs` wants it to hav
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from graphlib import CycleError, TopologicalSorter
 from typing import Annotated, Any
 
@@ -66,13 +66,14 @@ class Reader:
     ids: tuple[str, ...] = ()
 
     def __call__(self, text: str) -> tuple[Subtask, ...]:
-        subtasks = tuple(self._one(part.strip()) for part in re.split(r"[;\n]", text) if part.strip())
+        subtasks = tuple(self.one(part.strip()) for part in re.split(r"[;\n]", text) if part.strip())
         problem = wrong(subtasks, self.ids) if subtasks else "there are no subtasks"
         if problem:
             raise ArgumentError(problem, "subtasks", text, FORM)
         return subtasks
 
-    def _one(self, text: str) -> Subtask:
+    def one(self, text: str) -> Subtask:
+        """A single subtask."""
         waits: dict[str, tuple[str, ...]] = {"after": (), "needs": ()}
         rest = text.rstrip(" .")
         while found := _WAITS.search(rest):
@@ -82,6 +83,27 @@ class Reader:
         if line is None:
             raise ArgumentError(f"{text[:60]!r} is not of the form {FORM}", "subtasks", text, FORM)
         return Subtask(line[1], line[2].strip(), waits["after"], waits["needs"])
+
+
+def salvaged(text: str, ids: Sequence[str] = ()) -> tuple[Subtask, ...]:
+    """What can be used of a plan that is wrong: the subtasks that can be read and are known, each once, and what they
+    wait for as far as it is there. None of that where they would wait for one another."""
+    reader = Reader()
+    found: dict[str, Subtask] = {}
+    for part in filter(None, map(str.strip, re.split(r"[;\n]", text))):
+        try:
+            subtask = reader.one(part)
+        except ArgumentError:
+            continue
+        if not ids or subtask.id in ids:
+            found.setdefault(subtask.id, subtask)
+    kept = [_waiting_for(each, found.keys() - {each.id}) for each in found.values()]
+    return tuple(_waiting_for(each, set()) for each in kept) if wrong(kept) else tuple(kept)
+
+
+def _waiting_for(subtask: Subtask, known: Collection[str]) -> Subtask:
+    after, needs = (tuple(name for name in names if name in known) for names in (subtask.after, subtask.needs))
+    return replace(subtask, after=after, needs=needs)
 
 
 def wrong(subtasks: Iterable[Subtask], ids: Sequence[str] = ()) -> str:

@@ -150,8 +150,7 @@ def _fill(view: View, run: Recorded) -> None:
     seconds = sum(cost.model_seconds + cost.tool_seconds for cost in run.costs)
     facts = [
         str(trace.meta.get("prompt") or ""), run.model, _count(len(view.steps), "step"),
-        f"{tokens:,} tokens" if tokens else f"{len(trace.body):,} characters", f"{seconds:.1f} s" if seconds >= 0.05 else "",
-        run.message,
+        f"{tokens:,} tokens" if tokens else f"{len(trace.body):,} characters", _seconds(seconds), run.message,
     ]  # fmt: skip
     view.facts = [shown(fact) for fact in facts if fact]
 
@@ -163,9 +162,11 @@ def _cost(cost: Cost) -> str:
     if usage.prompt_tokens is not None:
         cached = f", {100 * usage.cached_tokens // max(usage.prompt_tokens, 1)} % cached" if usage.cached_tokens else ""
         parts.append(f"{usage.prompt_tokens:,} + {usage.completion_tokens or 0:,} tokens{cached}")
-    if seconds >= 0.05:
-        parts.append(f"{seconds:.1f} s")
-    return " · ".join(parts)
+    return " · ".join(filter(None, [*parts, _seconds(seconds)]))
+
+
+def _seconds(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds >= 0.05 else ""
 
 
 def _rate(rate: Rate) -> Iterator[str]:

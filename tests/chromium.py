@@ -65,8 +65,8 @@ class Chromium:
         self.errors.clear()
         self._loaded = False
         started = time.monotonic()
-        self.send("Page.navigate", url=url)
-        while not self._loaded:
+        moved = "loaderId" not in self.send("Page.navigate", url=url)  # only to another place of the same page
+        while not (self._loaded or moved):
             self._next()
         self.run("document.documentElement.getBoundingClientRect().height")  # not before everything has its place
         return time.monotonic() - started

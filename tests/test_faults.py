@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,7 @@ from react_text.settings import Repeats, Settings
 from .harbour import act, finish
 
 
-def run(tool: Callable[..., object], *turns: str, **settings: object) -> Result:
+def run(tool: Callable[..., object], *turns: str, **settings: Any) -> Result:
     return Agent(None, tool, ScriptedModel(turns), tool_timeout=0.05, **settings).run("Where is it?")
 
 
@@ -102,14 +103,16 @@ def test_runs_that_found_nothing_replay_from_their_trace(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    "text", ["", " \n", "[]", "{}", "()", "set()", "None", "{'results': []}", "{'count': 0}", "{'city': 'Oslo', 'hotels': []}"]
+    "text",
+    ["", " \n", "[]", "{}", "()", "set()", "None", "{'results': []}", "{'count': 0}", "{'city': 'Oslo', 'hotels': []}"],
 )
 def test_what_is_nothing(text: str) -> None:
     assert is_nothing(text)
 
 
 @pytest.mark.parametrize(
-    "text", ["0", "no", "[0]", "{'error': 'x'}", "{'total': 0, 'rows': [1]}", "{'price': 0}", "[" * 2000, "{'a'", "False"]
+    "text",
+    ["0", "no", "[0]", "{'error': 'x'}", "{'total': 0, 'rows': [1]}", "{'price': 0}", "[" * 2000, "{'a'", "False"],
 )
 def test_what_is_not_nothing(text: str) -> None:
     assert not is_nothing(text)

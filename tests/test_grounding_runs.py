@@ -180,6 +180,18 @@ WRITTEN = {
     "7x7": False,
     "7\u00a012": False,
     "12 July 2026": True,
+    "July 12": True,
+    "12 June 2026": False,
+    "June 12": False,
+    "June": False,
+    "(JUN 12)": False,
+    "Junction": True,
+    "seven and twelve": True,
+    "Eight": False,
+    "eighty-four": False,
+    "tense": True,
+    "all three": False,
+    "one of both": True,
     "8": False,
     "54,221": False,
     "L270": False,
@@ -206,12 +218,13 @@ def test_the_form_of_an_answer(language: str, answer: str, fits: bool) -> None:
 
 PIECES = [
     "7", "12", "2026", "k", "m", "km", "million", "pm", "x", "$", "(", ")", "-", "\u2212", ",", ".", ":", "/", "%", "=",
-    "'", "\u00a0", "\u3000", "\u202f", "#", "*", "1.", "and", "°", "–", "e", "T", "v", *[" "] * 20,
+    "'", "\u00a0", "\u3000", "\u202f", "#", "*", "1.", "and", "°", "–", "e", "T", "v",
+    "July", "Aug", "seven", "eight", "one", "th", *[" "] * 20,
 ]  # fmt: skip
 
 
 def test_what_the_form_lets_through_has_a_source() -> None:
-    """But for what is written in words alone, and what the name of a month makes of a number."""
+    """But for words that count and follow one another: `seven twelve`."""
     sources, chance, through = Sources(SEEN), random.Random(1), 0
     pieces = [*PIECES, *sources.spellings()]
     for _ in range(20_000):
@@ -219,6 +232,7 @@ def test_what_the_form_lets_through_has_a_source() -> None:
         if CONSTRAINT.accepts(f"{answer}]\n"):
             missing = [number.text for number in sources.trace(answer) if not number.source]
             assert [text for text in missing if any(map(str.isdigit, text))] == [], answer
+            assert [text for text in missing if " " not in text] == [], answer
             through += 1
     assert through > 3000
 

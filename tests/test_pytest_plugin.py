@@ -6,6 +6,7 @@ import html
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
@@ -247,6 +248,16 @@ def test_a_report_has_pass_rates(project: Project) -> None:
     project.write("live.json", json.dumps({"cases": [case]}))
     assert pytest_run(project, "--react-report=page.html", "--react-rates=live.json").code == 0
     assert project.read("page.html").count("19 of 20 passed, 95 % interval 76 to 99 %") == 2
+
+
+def test_a_report_shows_the_stages_of_a_plan(tmp_path: Path) -> None:
+    for part in ("prompts", "tools", "traces"):
+        shutil.copytree(ROOT / part, tmp_path / part)
+    project = Project(tmp_path, {"setup.cfg": "", "pytest.ini": "[pytest]\naddopts = -p no:cacheprovider\n"})
+    ran = pytest_run(project, "--react-report=page.html", "-k", "japan.plan or japan_no_flights")
+    assert ran.code == 0 and "2 passed" in ran.out
+    found = outcomes(project)
+    assert found["japan.plan:goal"] == found["japan_no_flights.plan:synthesise"] == "passed"
 
 
 def test_a_report_never_overwrites_another_file(project: Project) -> None:

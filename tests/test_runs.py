@@ -69,6 +69,18 @@ def test_a_file_whose_name_ends_like_a_number_is_that_file(project: Project) -> 
     assert len(read_run(str(project.folder / "a:1")).trace.steps) == 7
 
 
+def test_a_plan_has_a_run_for_each_stage(project: Project) -> None:
+    plan = ROOT / "traces" / "travel" / "japan.plan"
+    names = [run.name.removeprefix(f"{plan}:") for run in read_runs(plan)[0]]
+    assert names[:2] == ["goal", "plan"] and "act flights" in names and names[-1] == "synthesise"
+    assert read_run(f"{plan}:goal").trace.meta["prompt"] == "prompts/travel/goal.j2"
+    other = ROOT / "traces" / "travel" / "japan_hotel_timeout.plan"
+    assert project.run(f"diff {plan}:goal {other}:goal").code == 0
+    assert project.run(f"diff {plan} {other}").code == 1
+    with pytest.raises(AuthorError, match="there is no run hotel: this file holds goal, plan"):
+        read_run(f"{plan}:hotel")
+
+
 def test_what_a_log_says_of_costs_need_not_be_true(project: Project) -> None:
     run_logged(project, [*TURNS])
     lines = project.read("run.jsonl").split("\n")

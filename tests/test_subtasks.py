@@ -11,7 +11,7 @@ from react_text.answers import answer_tool, read_type
 from react_text.arguments import ArgumentError, convert
 from react_text.grammar import Grammar
 from react_text.labels import PLAIN
-from react_text.subtasks import Subtask, subtask_of, wrong
+from react_text.subtasks import Subtask, salvaged, subtask_of, wrong
 from react_text.tools import Toolbox
 
 TRIP = "flights: Find flights; hotel: Find a hotel (after flights); days: Put the days together (needs hotel, flights)"
@@ -109,3 +109,19 @@ def test_a_wrong_subtask_in_yaml(value: Any, message: str) -> None:
 
 def test_a_plan_without_fault() -> None:
     assert wrong(read(TRIP)) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("a: One thing (after a, b, z); b: Another (needs a)", "a: One thing; b: Another"),
+        ("a: One thing; find it; c: More (after a, z); a: Again", "a: One thing; c: More (after a)"),
+        ("nothing of the kind", ""),
+    ],
+)
+def test_what_can_be_used_of_a_wrong_plan(text: str, kept: str) -> None:
+    assert "; ".join(map(str, salvaged(text))) == kept
+
+
+def test_only_known_subtasks_are_used_of_a_wrong_plan() -> None:
+    assert [each.id for each in salvaged("a: One thing; x: Another", ["a", "b"])] == ["a"]

@@ -192,6 +192,13 @@ def test_long_steps_are_folded_at_first() -> None:
     assert ["open" in a for a in parsed(recorded(trace)).all("details")] == [False, True]
 
 
+def test_plans_are_listed_stage_by_stage_and_checked() -> None:
+    folder = ROOT / "traces" / "travel"
+    listed = [entry for entry in entries([folder], check=True) if ".plan:" in entry.name]
+    assert {entry.outcome for entry in listed} == {"passed"}
+    assert f"{folder}/japan.plan:synthesise" in {entry.name for entry in listed}
+
+
 # -- costs
 
 

@@ -88,6 +88,15 @@ def test_j_and_k_go_through_the_list_and_stay_in_it(traces: Chromium) -> None:
     assert traces.run(CURRENT) == TRACES[-1].name
 
 
+def test_the_list_follows(browser: Chromium, show: Open) -> None:
+    show(page([entry for _ in range(20) for entry in entries(TRACES)]))
+    link = "document.querySelector('nav [aria-current]').getBoundingClientRect()"
+    header = "document.querySelector('nav header').getBoundingClientRect()"
+    for keys in ("j" * 60, "k" * 30):
+        browser.key(*keys)
+        assert browser.run(f"{link}.top >= {header}.bottom && {link}.bottom <= innerHeight")
+
+
 def test_a_click_in_the_list_shows_a_trace(traces: Chromium) -> None:
     traces.click("nav li:nth-child(4) a")
     assert traces.run(VISIBLE) == ["r4"]

@@ -25,7 +25,7 @@ from ..models.base import Model
 from ..plan_settings import STAGES, PlanSettings, load_plan
 from ..prompt import Prompt
 from ..result import Interrupted, Result, Step
-from ..subtasks import Subtask
+from ..subtasks import Subtask, salvaged
 from ..templates import BUILT_IN
 from .goal import checked_goal
 from .options import label, options_in, picked, summary
@@ -171,8 +171,11 @@ class _Work:
             result = self._run("plan", self.planner.prompt, self.state.request, {})
             found = next((value for value in result.values.values() if isinstance(value, tuple)), ())
             if not found:
-                self.state.warn(f"plan: {_why(result)}; the request is one subtask")
-                found = (Subtask("request", self.state.request),)
+                last = result.steps[-1].arguments if result.steps else None
+                found = salvaged(last or "", [each.id for each in self.planner.plan.subtasks])
+                used = "what could be read of it is used" if found else "the request is one subtask"
+                self.state.warn(f"plan: {_why(result)}; {used}")
+                found = found or (Subtask("request", self.state.request),)
             subtasks = self.planner.plan.completed(found)
         self.state.parts = {each.id: Part(each) for each in subtasks}
         self._saved()
@@ -353,19 +356,19 @@ class _Work:
     ) -> Result:
         """One stage. Raises ServerError when the model server gives up."""
         planner = self.planner
+        past = self.past.traces[key].steps if self.past and key in self.past.traces else []
         scripted = isinstance(planner.model, PlanScript)
-        model = planner.model.stage(key) if isinstance(planner.model, PlanScript) else planner.model
+        model = planner.model.stage(key, len(past) + 1) if isinstance(planner.model, PlanScript) else planner.model
         settings = {**planner.settings, **(limits or {}), **({} if allow is None else {"allow": list(allow)})}
         tools = planner.tools if key.startswith("act ") else None
         offered = {"goal": self.state.goal, **variables}
-        past = self.past.traces.get(key) if self.past else None
         run = Agent(prompt, tools, model, **settings).steps(
             question,
             variables={name: value for name, value in offered.items() if name in prompt.names},
             on_text=None if scripted or planner.jobs > 1 else self.on_text,
             log=self.log,
             world=self.worlds(key) if self.worlds else None,
-            past=past.steps if past else (),
+            past=past,
             calls=self.calls if each else None,
             name=key.partition(" ")[2],
         )

@@ -25,10 +25,10 @@ class PlanScript:
         """Raises AuthorError."""
         return cls(PlanState.load(path), f"scripted:{path.name}")
 
-    def stage(self, key: str) -> ScriptedModel:
-        """The model of one stage; one without turns where the plan has none."""
+    def stage(self, key: str, first: int = 1) -> ScriptedModel:
+        """The model of one stage, from step `first` on; one without turns where the plan has none."""
         trace = self.state.traces.get(key)
-        return ScriptedModel.from_trace(trace) if trace else ScriptedModel([], self.name)
+        return ScriptedModel.from_trace(trace, first) if trace else ScriptedModel([], self.name)
 
     def world(self, key: str) -> World | None:
         """The tools of one stage, as they answered then."""
