@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable
 from functools import lru_cache
 
 from .claims import ARTICLES
-from .forms import SPACE, Form, Rule, alt, any_of, but, many, optional, seq, some
+from .forms import SPACE, Form, Rule, alt, any_of, but, many, optional, seq
 from .numbers import COUNTING, MONTHS
 
 _DIGITS = "0-9０-９٠-٩۰-۹०-९"
@@ -24,18 +24,20 @@ _BEHIND = "-,.;:!?%)°/–€£¥$*"
 
 
 def answer_form(spellings: Iterable[str]) -> Form:
-    """An answer in one line, without brackets, in which what counts is one of `spellings`."""
-    mark = Rule("mark", but(SPACE, "=[]", _DIGITS, _LETTERS))
-    plain = Rule("plain", _other_than(_counting()))
-    marks = many(alt(mark, seq(plain, mark)))
-    word: Form = alt(seq(marks, plain), seq(marks, optional(plain), mark))
-    if seen := sorted(set(spellings)):
-        before = optional(seq(marks, optional(plain), any_of(_BEFORE)))
-        behind = optional(seq(any_of(_BEHIND), marks, optional(plain)))
-        word = alt(seq(before, Rule("seen", _one_of(seen)), behind), word)
-    word = Rule("word", word)
-    gap = any_of(_BLANKS, "=")
-    return Rule("grounded", seq(many(any_of(_BLANKS)), word, many(seq(some(gap), word))))
+    """An answer in one line, without brackets and `=`, in which what counts is one of `spellings`."""
+    word = Rule("plain", _other_than(_counting()))
+    gap, mark = any_of(_BLANKS), but(SPACE, "=[]", _DIGITS, _LETTERS)
+    seen = sorted(set(spellings))
+    if not seen:
+        return Rule("grounded", seq(many(alt(gap, seq(optional(word), mark))), alt(word, seq(optional(word), mark))))
+    number = Rule("seen", _one_of(seen))
+    numbers = seq(number, many(seq(gap, number)))
+    before, behind = any_of(_BLANKS, _BEFORE), any_of(_BLANKS, _BEHIND)
+    # Two words are never neighbours, they would be another word together; a number stands between marks or blanks.
+    step = seq(optional(word), alt(gap, mark, seq(before, numbers, behind)))
+    closed = seq(numbers, optional(any_of(_BEHIND)))
+    last = alt(word, seq(optional(word), alt(mark, seq(before, closed))))
+    return Rule("grounded", seq(many(gap), alt(closed, seq(optional(seq(numbers, behind)), many(step), last))))
 
 
 @lru_cache(maxsize=1)
@@ -51,13 +53,22 @@ def _other_than(words: Collection[str]) -> Form:
     rest: dict[str, set[str]] = {}
     for word in filter(None, words):
         rest.setdefault(word[0], set()).add(word[1:])
-    letters = "".join(map(chr, (*range(65, 91), *range(97, 123))))
-    others = "".join(letter for letter in letters if letter not in rest)
-    options = [seq(any_of(others), many(any_of(_LETTERS)))]
+    options = [seq(_letters_but(rest), many(any_of(_LETTERS)))]
     for head, tails in sorted(rest.items()):
         longer = _other_than(tails)
         options.append(seq(head, longer if "" in tails else optional(longer)))
     return alt(*options)
+
+
+def _letters_but(letters: Collection[str]) -> Form:
+    spans = []
+    for first, last in ("AZ", "az"):
+        for letter in sorted(each for each in letters if first <= each <= last):
+            if first < letter:
+                spans.append(f"{first}-{chr(ord(letter) - 1)}")
+            first = chr(ord(letter) + 1)
+        spans += [f"{first}-{last}"] if first <= last else []
+    return any_of(*spans)
 
 
 def _one_of(texts: list[str]) -> Form:

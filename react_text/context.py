@@ -133,14 +133,15 @@ class Context:
 
     def _shorten(self, size: int) -> bool:
         """Shorten the oldest results of a prompt that does not fit a context of `size` tokens until half of the room
-        behind the head is free, or only the newest one is left. Whether the transcript is another one now."""
+        behind the head is free; the newest one only if the prompt would not fit otherwise. Whether the transcript is
+        another one now."""
         room = size - min(self._settings.options.max_tokens, size // _RESERVE) - size // _MARGIN
         if self._gauge.of(self._size) <= room:
             return False
         enough = (self._gauge.of(self._head) + room) // 2
         before = self.elided
-        for newest in (_NEWEST, 1):
-            while len(self._whole) > newest and self._gauge.of(self._size) > enough:
+        for newest, most in ((_NEWEST, enough), (1, enough), (0, room)):
+            while len(self._whole) > newest and self._gauge.of(self._size) > most:
                 self._elide(self._whole.popleft())
         if self.elided > before:
             self.transcript = "".join(self._parts)

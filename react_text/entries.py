@@ -86,10 +86,10 @@ class Entry:
 
 def answer_of(trace: Trace) -> str | None:
     """What a run has answered, None when it has not."""
+    if trace.meta.get("answer") is not None:  # also one that was given when a budget had run out
+        return str(trace.meta["answer"])
     if trace.meta.get("stop_reason") not in ("success", None):
         return None
-    if trace.meta.get("answer") is not None:
-        return str(trace.meta["answer"])
     last = trace.steps[-1] if trace.steps else None
     return last.arguments.strip() if last and is_finish(last) and last.arguments is not None else None
 

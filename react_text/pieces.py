@@ -111,21 +111,21 @@ def sources(grounding: Grounding, run: str) -> Sources:
                 Mark(number.start, number.end, "loose", note="not found in anything the model has read")
             )
             continue
+        said = source.text[source.start : source.end]
         if source.where == "inputs":  # which the page does not show
-            note = f"{source.text[source.start : source.end]} in the inputs of the prompt, {source.how}"
+            note = f"{said} in the inputs of the prompt, {source.how}"
             found.answer.append(Mark(number.start, number.end, "sourced", note=note))
             continue
         key = source.step, source.start, source.end
         marks = found.by_step.setdefault(source.step, [])
         overlaps = any(m.start < source.end and source.start < m.end for m in marks)
         if key not in ids and not overlaps:
-            ids[key] = Mark(
-                source.start, source.end, "source", id=f"{run}n{len(ids) + 1}", note=f"{number.text} in the answer"
-            )
+            id = f"{run}n{len(ids) + 1}"
+            ids[key] = Mark(source.start, source.end, "source", id=id, note=f"{number.text} in the answer")
             marks.append(ids[key])
-        place = f"observation of step {source.step}" if source.step else "question"
         target = ids[key].id if key in ids else f"{run}s{source.step}"
-        note = f"{source.text[source.start : source.end]} in the {place}, {source.how}"
+        place = f"observation of step {source.step}" if source.step else "question"
+        note = f"{said} in the {place}, {source.how}"
         found.answer.append(Mark(number.start, number.end, "sourced", link=target, note=note))
     return found
 

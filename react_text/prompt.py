@@ -125,8 +125,9 @@ class Prompt:
             "labels": settings.labels,
             "label": settings.labels.cue,
         }
-        constant = {"" if settings.scratchpad else "notes", "elided" if settings.context == "verbatim" else ""}
-        return OpenPrompt(self, values, variables or {}, shown, _PER_STEP - constant)
+        used = {"notes": settings.scratchpad, "elided": settings.context == "elide"}
+        varying = [name for name in _PER_STEP if used.get(name, True)]
+        return OpenPrompt(self, values, variables or {}, shown, varying)
 
     def examples_for(self, question: str) -> tuple[Path, ...]:
         """The few-shots that a run with this question is shown, in their order. Raises AuthorError."""

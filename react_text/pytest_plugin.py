@@ -58,6 +58,7 @@ class Page:
 
         self.config = config
         self.path: Path = config.getoption("--react-report")
+        self.told = str(self.path)
         self.found: dict[str, dict[str, Verdict]] = {}
         rates = config.getoption("--react-rates")
         try:
@@ -76,8 +77,9 @@ class Page:
             lines = tuple(report.longreprtext.split("\n")) if report.longrepr else ()
             self.found.setdefault(name, {})[check] = Verdict(check, outcome, lines)
 
-    def pytest_sessionfinish(self) -> None:
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
         from .entries import checked
+        from .errors import AuthorError
         from .view import page, write_page
 
         listed = [
@@ -85,10 +87,14 @@ class Page:
             for name, verdicts in sorted(self.found.items())
             for entry in checked(name, self.config.rootpath / name, [*verdicts.values()], self.rates)
         ]
-        write_page(self.path, page(listed, title="goldens"))
+        try:
+            write_page(self.path, page(listed, title="goldens"))
+        except AuthorError as error:
+            self.told = str(error)
+            session.exitstatus = pytest.ExitCode.USAGE_ERROR
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        terminalreporter.write_line(f"react-text: {self.path}")
+        terminalreporter.write_line(f"react-text: {self.told}")
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> TraceFile | None:

@@ -73,7 +73,7 @@ def page_environment() -> jinja2.Environment:
     return jinja2.Environment(
         loader=jinja2.FileSystemLoader(BUILT_IN / "view"),
         undefined=jinja2.StrictUndefined,
-        autoescape=False,
+        autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
     )

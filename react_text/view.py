@@ -17,7 +17,7 @@ from .diff import story
 from .entries import Entry, Rate, answer_of
 from .errors import AuthorError
 from .files import common_folder, write
-from .grounding import ground
+from .grounding import Grounding, ground
 from .pieces import Block, Piece, StepView, cut, question, shown, sources, steps
 from .runs import Cost, Recorded, differences, short_names
 from .sidebyside import Pair, side_by_side
@@ -135,10 +135,9 @@ def _view(id: str, entry: Entry, common: str) -> View:
 
 
 def _fill(view: View, run: Recorded) -> None:
-    trace, grounding = run.trace, ground(run.trace)
-    answer, found = grounding.answer, sources(grounding, view.id)
-    if answer is None:  # of a run that did not finish, or a trace that only says it
-        answer = answer_of(trace)
+    trace, answer = run.trace, answer_of(run.trace)
+    grounding = ground(trace) if answer is not None else Grounding(None, ())
+    answer, found = grounding.answer or answer, sources(grounding, view.id)
     view.steps = list(steps(trace, found, view.id))
     view.question = question(trace, found)
     view.answer = cut(answer, found.answer) if answer is not None else []

@@ -246,9 +246,20 @@ def test_a_script_is_never_shown_less() -> None:
 # -- when it is not enough
 
 
-def test_a_newest_observation_that_is_too_large_ends_the_run_with_the_numbers() -> None:
+def test_a_newest_observation_that_is_larger_than_the_context_is_shortened_as_well() -> None:
     def read(page: int) -> str:
         return SENTENCE.format(page) * 200
+
+    model = Counting(pages(5), 2000)
+    result = run(model, read)
+    assert (result.stop_reason, model.refused) == ("success", 0)
+    assert "characters left out" in model.prompts[1]
+    assert result.steps[0].observation == read(1)
+
+
+def test_what_cannot_be_shortened_ends_the_run_with_the_numbers() -> None:
+    def read(page: int) -> str:
+        return f"warning: {SENTENCE.format(page)}\n" * 200
 
     result = run(Counting(pages(5), 2000), read)
     assert (result.stop_reason, len(result.steps)) == ("context_overflow", 1)

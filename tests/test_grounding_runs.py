@@ -166,8 +166,10 @@ WRITTEN = {
     "(7) <12": True,
     "7%": True,
     "no digits, it's said \"so\"": True,
-    "a=7": True,
-    "7 = 12": True,
+    "a=7": False,
+    "($7).": True,
+    "Yes: 7  12, L269.": True,
+    "7 ": False,
     "712": False,
     "77": False,
     "7.12": False,
@@ -186,7 +188,7 @@ WRITTEN = {
     "June": False,
     "(JUN 12)": False,
     "Junction": True,
-    "seven and twelve": True,
+    "seven (twelve)": True,
     "Eight": False,
     "eighty-four": False,
     "tense": True,
@@ -314,7 +316,7 @@ def test_other_modes_leave_completions_alone() -> None:
 def test_a_long_answer_form_is_quickly_made() -> None:
     text = " ".join(f"{number}.{number % 7}" for number in range(1000, 3000))
     constraint = Grammar(load_tools([look]), PLAIN).after("Thought:", 1, answer=answer_form(Sources(text).spellings()))
-    assert constraint and len(constraint.gbnf) < 60_000 and len(constraint.regex) < 300_000
+    assert constraint and len(constraint.gbnf) < 50_000 and len(constraint.regex) < 200_000
 
 
 # -- goldens, resumed runs, the command

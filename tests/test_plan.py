@@ -501,7 +501,7 @@ def test_a_plan_that_was_cut_short_goes_on_wherever_it_was(name: str, error: Bas
 def test_a_plan_that_was_killed_goes_on(tmp_path: Path) -> None:
     path, code = tmp_path / "state.plan", (
         "import sys, time; from pathlib import Path; from react_text.plan import *\n"
-        f"class Late(PlanScript):\n    def stage(self, key, first=1):\n        time.sleep(0.15); return super().stage(key, first)\n"
+        "class Late(PlanScript):\n    def stage(self, *key):\n        time.sleep(0.15); return super().stage(*key)\n"
         f"Planner(Path({str(TRAVEL)!r}), Late.load(Path({str(JAPAN)!r}))).run("
         f"save=lambda state: state.save(Path(sys.argv[1])))\n"
     )  # fmt: skip

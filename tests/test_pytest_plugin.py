@@ -270,6 +270,12 @@ def test_a_report_never_overwrites_another_file(project: Project) -> None:
     )
 
 
+def test_a_report_that_cannot_be_written_is_no_success(project: Project) -> None:
+    ran = pytest_run(project, "--react-report=traces/hall.trace/page.html")
+    assert ran.code == 4 and ran.changed == set()
+    assert "react-text: traces/hall.trace/page.html: cannot be " in ran.out and "Traceback" not in ran.out
+
+
 def test_a_report_comes_from_all_workers(project: Project) -> None:
     pytest.importorskip("xdist")
     project.edit("traces/hall.trace", "answer: 41 crates", "answer: 42 crates")

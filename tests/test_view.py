@@ -144,6 +144,43 @@ def test_numbers_of_the_answer_lead_to_where_they_came_from() -> None:
     assert 'class="loose"' not in html
 
 
+def test_every_number_leads_somewhere_that_exists() -> None:
+    trace = Trace.load(
+        b"---\ninputs: {limit: 7311}\nanswer: 7311, 10 October 2026, 10, October 2026\nstop_reason: success\n---\n"
+        b"Question: What was on 10 October 2026?\nThought: a\nAction: finish[b]\n"
+    )
+    found = parsed(recorded(trace))
+    ids = [attributes.get("id") for _, attributes in found.tags]
+    links = [a["href"] for a in found.all("a", "sourced")]
+    assert len(links) >= 2 and all((href or "").removeprefix("#") in ids for href in links)
+    assert [a["title"] for a in found.all("span", "sourced")] == ["7311 in the inputs of the prompt, same"]
+
+
+ENDS = [
+    ("answer: yes\nstop_reason: max_steps", "look[a]", "answered", "yes"),
+    ("stop_reason: success", "finish[yes]", "answered", "yes"),
+    ("test: false", "finish[yes]", "answered", "yes"),
+    ("stop_reason: max_steps", "look[a]", "unanswered", None),
+    ("test: false", "look[a]", "unanswered", None),
+]
+
+
+@pytest.mark.parametrize(("facts", "action", "outcome", "answer"), ENDS)
+def test_a_run_is_answered_or_not(facts: str, action: str, outcome: str, answer: str | None) -> None:
+    entry = Entry("a", recorded(Trace.load(f"---\n{facts}\n---\nQuestion: q\nAction: {action}\n".encode())))
+    assert entry.outcome == outcome and entry.good is (outcome == "answered")
+    shown_answer = re.search(r"<h3>Answer</h3><p>(.*?)</p>", page([entry]))
+    assert (shown_answer and shown_answer[1]) == answer
+
+
+def test_a_log_of_a_run_without_an_answer_has_none(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    agent = Agent(tmp_path / "prompts/depot.j2", model=ScriptedModel(TURNS), max_steps=1)
+    agent.run(log=tmp_path / "run.jsonl")
+    project.run("view run.jsonl")
+    assert "<h3>Answer</h3>" not in project.read("react-text.html")
+
+
 def test_a_number_from_nowhere_is_marked() -> None:
     trace = Trace(b"Question: q\nThought: a\nAction: finish[It is 4711.]\n".decode())
     found = parsed(recorded(trace))

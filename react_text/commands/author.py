@@ -247,7 +247,8 @@ def _proposer(arguments: argparse.Namespace, agent: Agent) -> Callable[[int], Mo
         if spec != "auto":
             return open_model(spec)
         folder = agent.prompt.path.parent if agent.prompt.path else Path()
-        return auto_model(None, find_project(folder).model)[0]
+        model: Model = auto_model(None, find_project(folder).model)[0]
+        return model
 
     if spec.startswith("scripted:"):
         return lambda step: ScriptedModel.from_trace(spec.removeprefix("scripted:"), first=step)

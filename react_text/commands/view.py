@@ -85,7 +85,8 @@ def run_view(arguments: argparse.Namespace) -> int:
     if len(paths) == 2 and not any(Path(path).is_dir() for path in paths):
         one, other = map(read_run, paths)
         comparison = Comparison.of(one, other)
-        found, title = [Entry(run.name, run) for run in (one, other)], " ↔ ".join(comparison.names)
+        title = " ↔ ".join(comparison.names)
+        found = [Entry(run.name, run, rates=rates.get(str(run.path.resolve()), ())) for run in (one, other)]
     else:
         found = entries(paths, check=not arguments.no_check, rates=rates)
     write_page(arguments.out, page(found, comparison, title))

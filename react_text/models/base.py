@@ -129,7 +129,8 @@ class Model(Protocol):
     """Anything that continues a text.
 
     A model that remembers something between completions (a script its place) has a method `session()` as well: it
-    gives the model that a single run asks.
+    gives the model that a single run asks. One that knows how many tokens its context holds, for prompt and completion
+    together, has a method `context_size()`.
     """
 
     @property

@@ -99,7 +99,7 @@ def finishes(model: LlamaCpp, **settings: Any) -> list[Grounding]:
     numbers = sum(len(grounding.numbers) for grounding in found)
     without = [number.text for grounding in found for number in grounding.ungrounded]
     print(
-        f"\n{settings}: {clean} of {FINISHES} finishes hold only numbers seen; {len(without)} of {numbers} numbers have "
+        f"\n{settings}: {clean} of {FINISHES} finishes hold only numbers seen; {len(without)} of {numbers} have "
         f"no source ({', '.join(without[:12])}), {time.monotonic() - started:.0f} seconds"
     )
     return found
