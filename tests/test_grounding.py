@@ -265,11 +265,11 @@ def test_a_large_trace_takes_linear_time(piece: str) -> None:
         text = "".join(f"{piece}{number} " for number in range(length // (len(piece) + 4)))
         trace = trace_of(text, text.replace("[", ""), call=f"look[{text}]")
         times = []
-        for _ in range(3):
+        for _ in range(2):
             started = time.process_time()
             ground(trace)
             times.append(time.process_time() - started)
         return min(times)
 
     seconds(1000)
-    assert seconds(20_000) < 10 * seconds(5_000) + 0.1
+    assert seconds(12_000) < 10 * seconds(3_000) + 0.1

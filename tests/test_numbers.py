@@ -85,6 +85,7 @@ OTHER = {
     "the rest to a hundred percent": ("80", "20 %"),
     "a percentage without its sign": ("8.44", "0.0844"),
     "a thousand times as much": ("41820", "41.82"),
+    "a decimal that looks like thousands": ("41.820", "41820"),
     "a part of a longer one": ("418", "41820"),
     "digits of a name": ("3", "refund-v3"),
     "may is not May": ("5", "it may be"),
@@ -116,6 +117,32 @@ def test_words_have_their_place_and_amount() -> None:
 
 def test_nothing_is_known_at_first() -> None:
     assert find_numbers("0")[0] not in Known()
+
+
+def test_the_origin_of_a_number_is_the_first_and_least_changed() -> None:
+    known = Known()
+    for place, text in enumerate(["54219.6", "54220 and 0.0844", "54220"]):
+        known.add(find_numbers(text), place)
+    found = {text: known.find(find_numbers(text)[0]) for text in ("54,220", "54219.60", "8.4 %", "54,200", "54,221")}
+    assert {text: origin and (origin.place, origin.how) for text, origin in found.items()} == {
+        "54,220": (1, ()),
+        "54219.60": (0, ()),
+        "8.4 %": (1, ("percent of a ratio", "rounded")),
+        "54,200": (0, ("rounded",)),
+        "54,221": None,
+    }
+
+
+def test_looking_numbers_up_takes_linear_time() -> None:
+    def seconds(count: int) -> float:
+        known = Known(find_numbers(" ".join(f"{number}.{number % 3}1" for number in range(count))))
+        asked = find_numbers(" ".join(f"{number}.7 %" for number in range(count)))
+        started = time.process_time()
+        assert not any(number in known for number in asked)
+        return time.process_time() - started
+
+    seconds(100)
+    assert seconds(8000) < 10 * seconds(2000) + 0.1
 
 
 @pytest.mark.parametrize("piece", ["1", "1,", "1,000", "1.1", "1 000 ", "twenty ", "12e", "one and ", "percent: 1"])

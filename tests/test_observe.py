@@ -222,6 +222,7 @@ ELSEWHERE = {
     "repeat",
     "no_calls_left",
     "empty_result",
+    "ungrounded",
     "no_output",
 }
 

@@ -61,7 +61,7 @@ def run_plan(arguments: argparse.Namespace) -> int:
             log=arguments.log,
             on_stage=shown.stage if shown else None,
             on_step=shown.step if shown else None,
-            on_text=shown.text if shown else None,
+            on_text=shown.text if shown and arguments.jobs == 1 else None,
         )
     except KeyboardInterrupt:
         return fail(f"interrupted; go on with: react-text plan {arguments.prompt} --resume {out}", INTERRUPTED)

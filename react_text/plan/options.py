@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..output import is_nothing
-from ..trace import TraceStep
+from ..result import Step
 
 Option = Mapping[str, Any]
 _LONGEST = 100_000  # characters of one value that is read
@@ -37,13 +37,13 @@ def picked(answer: str, options: Iterable[Option]) -> list[Option]:
     return [option for _, option in sorted(places.values(), key=lambda place: place[0])]
 
 
-def summary(step: TraceStep) -> str:
+def summary(step: Step) -> str:
     """One line on what came of a call."""
     observation = step.observation or ""
     options = [str(option["id"]) for option in options_in(observation)]
     if options:
         told = f"{len(options)} options: {', '.join(options)}"
-    elif is_nothing(observation) or step.outcome.startswith("nothing"):
+    elif is_nothing(observation) or step.error == "empty_result":
         told = "nothing"
     else:
         told = _shortened(observation.partition("\n")[0])
@@ -56,7 +56,7 @@ def cost(option: Option, field: str) -> float:
     return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else 0.0
 
 
-def label(option: Option, field: str | None) -> str:
+def label(option: Option, field: str | None = None) -> str:
     """An option in a few words: its id, its name and its cost."""
     words = [str(option[key]) for key in ("id", "name") if key in option]
     return " ".join(words) + (f" ({cost(option, field):g})" if field and field in option else "")

@@ -91,7 +91,8 @@ def changes_between(golden: Path, other: Path) -> list[Change]:
 
 def difference(before: str, now: str) -> list[str]:
     """The lines in which two texts differ, each with those around it."""
-    return list(difflib.unified_diff(before.splitlines(), now.splitlines(), "recorded", "now", lineterm="", n=1))
+    lines = before.split("\n"), now.split("\n")
+    return list(difflib.unified_diff(*lines, "recorded", "now", lineterm="", n=1))
 
 
 def _of_stage(key: str, expected: PlanState, actual: PlanState) -> Iterator[Change]:

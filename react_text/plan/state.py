@@ -81,6 +81,11 @@ class PlanState:
         return sum(part.steps for part in self.parts.values())
 
     @property
+    def waiting(self) -> list[Part]:
+        """The subtasks that have not begun."""
+        return [part for part in self.parts.values() if part.status == "pending"]
+
+    @property
     def selections(self) -> dict[str, list[Option]]:
         """The options that were picked, by subtask."""
         return {name: part.selected for name, part in self.parts.items() if part.selected}
@@ -172,8 +177,9 @@ class PlanState:
         except yaml.MarkedYAMLError as error:
             line = error.problem_mark.line + 1 if error.problem_mark else None
             raise AuthorError(f"not YAML: {error.problem}", path=path, line=line) from None
-        except yaml.YAMLError as error:
-            raise AuthorError(f"not YAML: {str(error).splitlines()[0]}", path=path) from None
+        except yaml.YAMLError as error:  # such as a character that YAML does not have
+            problem, _, _ = str(error).partition("\n")
+            raise AuthorError(f"not YAML: {problem}", path=path) from None
         if not isinstance(data, dict) or data.get("format") != _FORMAT or "request" not in data:
             raise AuthorError("this is no recorded plan: it has no `format: 1` and `request`", path=path)
         traces = data.get("traces") or {}
