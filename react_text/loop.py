@@ -252,7 +252,7 @@ class Run:
             cost=self.gateway.cost(self.usage),
             seconds=time.monotonic() - self._started,
             warnings=(*self.warnings, *self.gateway.warnings),
-            values=self.gateway.values,
+            values=self.gateway.values if self.answer is not None else {},
             ungrounded=tuple(number.text for number in self.grounds.ungrounded),
             notes=tuple(self.notes),
         )

@@ -100,6 +100,15 @@ def test_a_run_without_an_answer_has_no_numbers() -> None:
     assert (result.answer, result.ungrounded) == (None, ())
 
 
+def test_a_typed_answer_that_was_not_taken_has_no_values() -> None:
+    settings: dict[str, Any] = {"answer": {"days": "int"}, "grounding": "observe"}
+    turns = [" So.\nAction: finish[days=77]", " Hm.\nAction: look[x]"]
+    told = play(*turns, max_steps=2, **settings)
+    assert (told.steps[0].error, told.answer, told.values) == ("ungrounded", None, {})
+    taken = play(turns[0], turns[0], **settings)
+    assert (taken.values, taken.ungrounded) == ({"days": 77}, ("77",))
+
+
 def test_the_log_tells_and_its_run_can_be_recovered(tmp_path: Path) -> None:
     log = tmp_path / "run.jsonl"
     agent = Agent(tools=[look], model=ScriptedModel([LOOK, GUESS, GUESS]), grounding="observe")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from .common import DONE, NO_ANSWER, Register
 
 if TYPE_CHECKING:
-    from ..grounding import Number
+    from ..grounding import Number, Source
     from ..runs import Recorded
 
 _AROUND = 40  # characters of a source on either side of the number
@@ -64,12 +64,19 @@ def _origin(run: Recorded, number: Number) -> str:
     source = number.source
     if source is None:
         return f"{number.text} has no source"
-    start, end = max(0, source.start - _AROUND), source.end + _AROUND
-    snippet = " ".join(source.text[start:end].split())
-    snippet = f"{'... ' * (start > 0)}{snippet}{' ...' * (end < len(source.text))}"
     where = f"observation {source.step}" if source.step else f"the {source.where}"
     if run.trace.path is not None and source.where != "inputs":
         first = run.trace.line_of(source.step, observation=True) if source.step else run.trace.first_line
         where += f" (line {first + source.text[: source.start].count(chr(10))})"
     how = "" if source.how == "same" else f", {source.how}"
-    return printable(f"{number.text} from {where}{how}: {snippet}")
+    return printable(f"{number.text} from {where}{how}: {_snippet(source)}")
+
+
+def _snippet(source: Source) -> str:
+    """A source with some words on either side, in one line."""
+    before, behind = source.text[: source.start], source.text[source.end :]
+    if len(before) > _AROUND:
+        before = f"... {before[-_AROUND:].partition(' ')[2]}"
+    if len(behind) > _AROUND:
+        behind = f"{behind[:_AROUND].rpartition(' ')[0]} ..."
+    return " ".join(f"{before}{source.text[source.start : source.end]}{behind}".split())
