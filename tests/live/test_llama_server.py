@@ -5,6 +5,8 @@ A model of 270 million parameters reasons badly, so nothing here looks at what i
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +15,8 @@ import pytest
 
 from react_text import Agent, Result, open_model
 from react_text.models.local import LlamaServer
+from react_text.recover import recover
+from react_text.resume import Resumption
 
 pytestmark = pytest.mark.live
 
@@ -94,3 +98,35 @@ def test_the_server_is_gone_after_close() -> None:
     result = Agent(PROMPTS / "debug_ci.j2", model=open_model("llamacpp+" + server.url)).run()
     assert result.stop_reason == "llm_error"
     assert "is it running" in result.message
+
+
+def test_a_server_that_is_killed_in_mid_stream_loses_nothing(tmp_path: Path) -> None:
+    """The cable is pulled in the middle of the second turn: the run ends, and goes on with another server."""
+    log, cut = tmp_path / "run.jsonl", tmp_path / "cut.trace"
+    for part in ("prompts", "tools", "traces", "setup.cfg"):
+        (tmp_path / part).symlink_to(PROMPTS.parent / part)
+    with LlamaServer() as server:
+
+        def pull_the_cable(piece: str) -> None:
+            if run.steps and server.alive:
+                os.killpg(server._process.pid, signal.SIGKILL)
+
+        model = open_model(f"llamacpp+{server.url}?retry_seconds=2")
+        agent = Agent(PROMPTS / "debug_ci.j2", model=model, constrain="auto", max_steps=4)
+        run = agent.steps("Read package.json and say which Node it wants.", log=log, on_text=pull_the_cable)
+        started = time.monotonic()
+        for _ in run:
+            pass
+        result = run.result
+    print(f"\n{result.stop_reason}: {result.message}")
+    assert time.monotonic() - started < 60
+    assert (result.stop_reason, len(result.steps)) == ("llm_error", 1)
+    assert recover(log)[0].body == result.trace.body
+    cut.write_bytes(result.trace.dump())
+    resumption = Resumption(cut)
+    with LlamaServer() as another:
+        again = resumption.run(resumption.agent(another.url))
+        for _ in again:
+            pass
+    assert again.result.trace.body.startswith(result.trace.body)
+    assert len(again.result.steps) > 1 and again.result.stop_reason not in ("llm_error", "llm_timeout")

@@ -1,4 +1,4 @@
-"""The whole pipeline of a plan on a real model of 270 million parameters: it comes to an end with a result and says what
+"""The whole pipeline of a plan on a real model of 270 million parameters: it ends with a result and says what
 went wrong, whatever the quality."""
 
 from __future__ import annotations
