@@ -35,7 +35,8 @@ def read_source(id: str) -> str:
     """The text of one source."""
     if id not in _SOURCES:
         raise ValueError(f"there is no source {id}. There are {', '.join(_SOURCES)}")
-    return _SOURCES[id][2]
+    _, year, text = _SOURCES[id]
+    return f"{id} ({year}): {text}"
 
 
 def _words(text: str) -> set[str]:

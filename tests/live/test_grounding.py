@@ -134,3 +134,15 @@ def test_very_many_numbers_are_not_slow(model: LlamaCpp) -> None:
         f"\n60 tokens at most: {free:.1f} seconds free, {restricted:.1f} with {len(constraint.gbnf)} bytes of grammar"
     )
     assert restricted < free + 20
+
+
+@pytest.mark.parametrize("settings", [{}, {"constrain": "lazy", "labels": "numbered"}], ids=["whole", "lazy, numbered"])
+def test_whole_turns_are_written_with_it(model: LlamaCpp, settings: dict[str, Any]) -> None:
+    agent = Agent(
+        tools=[calculator], model=model, grounding="decode", max_steps=3, on_budget="finish", temperature=1.0, seed=4,
+        options={"max_tokens": 80}, **settings,
+    )  # fmt: skip
+    result = agent.run("A crate weighs 41.5 kg. What do 12 crates weigh?")
+    print(f"\n{result.trace}{result.stop_reason}: {result.answer!r}, {result.ungrounded}")
+    assert result.stop_reason != "llm_error" and result.warnings == ()
+    assert result.ungrounded == ()
