@@ -18,8 +18,8 @@ from .subtasks import FORM, plan_type
 from .tools import ANSWER, Tool
 
 _TYPES: dict[str, Any] = {
-    "str": str, "text": str, "int": int, "float": float, "bool": bool, "date": datetime.date, "datetime": datetime.datetime,
-    "list": list, "dict": dict,
+    "str": str, "text": str, "int": int, "float": float, "bool": bool, "date": datetime.date,
+    "datetime": datetime.datetime, "list": list, "dict": dict,
 }  # fmt: skip
 _RANGE = re.compile(r"(int|float) (?:from (?P<low>\S+) to (?P<high>\S+)|at least (?P<least>\S+)|at most (?P<most>\S+))")
 _PLAN = re.compile(r"plan(?: of ([\w|]+))?")

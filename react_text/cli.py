@@ -11,7 +11,22 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 
-from .commands import author, convert, doctor, evaluate, golden, grammar, ground, init, lint, live, plan, run, show, view
+from .commands import (
+    author,
+    convert,
+    doctor,
+    evaluate,
+    golden,
+    grammar,
+    ground,
+    init,
+    lint,
+    live,
+    plan,
+    run,
+    show,
+    view,
+)
 from .commands.common import AUTHOR, DONE, INTERRUPTED, SERVER, fail
 from .errors import AuthorError, ServerError
 from .version import __version__

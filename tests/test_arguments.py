@@ -304,7 +304,11 @@ FIELDS = [Parameter("city", str | None, None), Parameter("days", int | None, Non
 
 @pytest.mark.parametrize(
     "text",
-    ["city: Kyoto\ndays: 3\ntags: [a, b]", "\ncity:  Kyoto \n\ndays: 3\ntags: a, b\n", "tags: a, b\ncity: 'Kyoto'\ndays: 3"],
+    [
+        "city: Kyoto\ndays: 3\ntags: [a, b]",
+        "\ncity:  Kyoto \n\ndays: 3\ntags: a, b\n",
+        "tags: a, b\ncity: 'Kyoto'\ndays: 3",
+    ],
 )
 def test_lines_of_names_and_values_are_arguments_by_name(text: str) -> None:
     assert read_arguments(text, FIELDS) == {"city": "Kyoto", "days": 3, "tags": ["a", "b"]}

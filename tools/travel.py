@@ -27,8 +27,8 @@ def search_flights(
     for code in (origin, destination):
         _check_airport(code)
     rows = _rows(
-        "select id, airline, stops, depart, back, price_usd from flights where origin = ? and destination = ? and depart = ?"
-        " and back = ? and price_usd <= ? order by price_usd limit ?",
+        "select id, airline, stops, depart, back, price_usd from flights where origin = ? and destination = ?"
+        " and depart = ? and back = ? and price_usd <= ? order by price_usd limit ?",
         origin, destination, str(depart), str(back), max_price or 1e9, _MOST,
     )  # fmt: skip
     return _lines({**row, "total_usd": row["price_usd"] * passengers} for row in rows)
