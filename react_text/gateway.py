@@ -6,19 +6,11 @@ fault is to be answered; it raises `Mistake` for what the model should be told.
 
 from __future__ import annotations
 
-import contextvars
-import datetime
-import hashlib
-import json
-import os
-import queue
-import re
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from .arguments import ArgumentError
 from .errors import Mistake, did_you_mean
@@ -27,14 +19,15 @@ from .nearmiss import FINISH
 from .nearmiss import action as written_action
 from .output import is_nothing, settled, text_of
 from .parse import Action
-from .settings import Limits, Repeats, Settings
+from .repeats import stable_hash
+from .settings import Limits, Settings
 from .tools import ANSWER, Tool, Toolbox
+from .worker import Worker
 
 # What the engine's own texts put between the brackets of finish; a model that copies it has not answered.
 PLACEHOLDER = "answer"
 _MODEL_FAULTS = frozenset(["invalid_action", "tool_denied", "tool_missing", "tool_bad_args"])
 _NOTICES = 3
-_MOST_IDLE = 8
 BUDGETS = ("max_steps", "max_tool_calls", "max_seconds", "max_tokens", "max_cost")
 
 
@@ -88,7 +81,7 @@ class Gateway:
         self._empty: Counter[str] = Counter()
         self._errors: list[Mistake] = []
         self._world = world
-        self._worker: _Worker | None = None
+        self._worker: Worker | None = None
 
     # -- budgets
 
@@ -296,7 +289,7 @@ class Gateway:
         if self.deadline is not None:
             left = max(0.0, self.deadline - self.clock())
             allowed = left if seconds is None else min(seconds, left)
-        worker, self._worker = self._worker or _Worker.take(), None
+        worker, self._worker = self._worker or Worker.take(), None
         try:
             result, error = worker.run(lambda: text_of(settled(tool.function(**arguments))), allowed)
         except TimeoutError:
@@ -316,38 +309,6 @@ class Gateway:
             self._worker = None
 
 
-def stable_hash(arguments: Mapping[str, Any], repeats: Repeats | None = None) -> str:
-    """A short SHA-256 of a call's arguments in which the order of keys does not matter. With soft `repeats`, near
-    repeats have the same hash."""
-    values: Any = dict(arguments)
-    if repeats and repeats.mode == "soft":
-        values = _softened(values, repeats.round)
-    text = json.dumps(values, sort_keys=True, default=_hashable)
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
-
-
-def _softened(value: Any, nearest: float | None) -> Any:
-    if isinstance(value, str):
-        text = " ".join(value.split()).casefold()
-        if nearest and re.fullmatch(r"[+-]?\d{1,15}(?:\.\d{1,15})?", text):
-            return _softened(float(text), nearest)
-        return text
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        try:
-            return round(value / nearest) if nearest else float(value)
-        except (OverflowError, ValueError):  # infinity, NaN, and what is too large for a float
-            return repr(value)
-    if isinstance(value, dict):
-        return {key: _softened(item, nearest) for key, item in value.items()}
-    return [_softened(item, nearest) for item in value] if isinstance(value, (list, tuple, set)) else value
-
-
-def _hashable(value: Any) -> Any:
-    if isinstance(value, (set, frozenset)):
-        return sorted(map(repr, value))
-    return value.isoformat() if isinstance(value, (datetime.date, datetime.datetime)) else repr(value)
-
-
 def _refused(message: str, fault: str, tool: str, **fields: Any) -> Mistake:
     return Mistake(message, fault=fault, stop_reason=f"{fault}:{tool}", tool=tool, **fields)
 
@@ -363,54 +324,3 @@ def _message(error: BaseException) -> str:
         return str(error)
     except Exception:  # an exception whose own __str__ fails still has to be reported
         return "(no message)"
-
-
-class _Worker:
-    """A daemon thread that runs one call at a time, so that a call that hangs can be left behind. Idle ones are kept:
-    starting a thread costs more than most calls."""
-
-    _idle: ClassVar[list[_Worker]] = []
-
-    def __init__(self) -> None:
-        self._jobs: queue.SimpleQueue[tuple[Callable[[], Any], queue.SimpleQueue[Any]] | None] = queue.SimpleQueue()
-        threading.Thread(target=self._serve, daemon=True, name="react-text tool").start()
-
-    @classmethod
-    def take(cls) -> _Worker:
-        try:
-            return cls._idle.pop()
-        except IndexError:
-            return cls()
-
-    def give_back(self) -> None:
-        if len(self._idle) < _MOST_IDLE:
-            self._idle.append(self)
-        else:
-            self._jobs.put(None)
-
-    def run(self, job: Callable[[], Any], timeout: float | None) -> tuple[Any, BaseException | None]:
-        """(result, None) or (None, what was raised). Raises TimeoutError after `timeout` seconds; the worker must then
-        not be used again."""
-        reply: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        context = contextvars.copy_context()
-        self._jobs.put((lambda: context.run(job), reply))
-        try:
-            return reply.get(timeout=timeout)  # type: ignore[no-any-return]
-        except BaseException as error:
-            self._jobs.put(None)
-            if isinstance(error, queue.Empty):
-                raise TimeoutError from None
-            raise
-
-    def _serve(self) -> None:
-        while (job := self._jobs.get()) is not None:
-            work, reply = job
-            try:
-                reply.put((work(), None))
-            except BaseException as error:  # handed to the caller's thread, which decides
-                reply.put((None, error))
-            del work, reply, job
-
-
-if hasattr(os, "register_at_fork"):  # threads do not survive a fork, so that a child may not wait for them
-    os.register_at_fork(after_in_child=_Worker._idle.clear)

@@ -28,7 +28,7 @@ MODULES = (  # noqa: SIM905
     "prompt observe layout trace grounding models.wire models.connection models.fit models.received "
     "models.endpoint models.http models.openai models.llamacpp models.vllm models.ollama models.tgi models.sglang "
     "models.lmstudio models.koboldcpp models.tabbyapi models.textgen models.openrouter models.chat models.detect "
-    "models.watchdog models.local models.scripted models.human models ask context gateway recorded log result "
+    "models.watchdog models.local models.scripted models.human models ask context repeats worker gateway recorded log result "
     "recover loop agent plan.options plan.state plan.script plan.goal plan.shares plan.stages plan.run matching "
     "redact match plan.replay plan stats evaluate project doctor display offline golden diff review unused fmt "
     "lint.words lint.caveats lint.references lint.views lint.context lint.files lint.turns lint.facts "

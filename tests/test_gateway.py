@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from react_text import Agent, AuthorError, Completion, Usage, load_tools, react, tool
-from react_text.gateway import Gateway, stable_hash
+from react_text.gateway import Gateway
+from react_text.repeats import stable_hash
 from react_text.settings import Repeats, Settings
 
 from .harbour import Harbour, Played, Writer, act, finish, play
