@@ -8,34 +8,46 @@ from __future__ import annotations
 
 import time
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from .ask import Asked, Show, ask
-from .context import Context
 from .errors import Mistake, ParseError, ServerError, ServerTimeout
 from .gateway import BUDGETS, Gateway
 from .grammar import Grammar
-from .grounding import Grounds
 from .labels import Labels, label_line
 from .layout import behind_cue
 from .log import RunLog
 from .models.base import Constraint, Model, PromptText, Usage
 from .models.chat_template import ChatTemplate, find_template
 from .nearmiss import FINISH
-from .observe import Observer, frame, label_like
+from .observe import Observer, frame
 from .parse import Turn, parse_turn, reasoning
 from .prompt import OpenPrompt
-from .result import Interrupted, Result, Step, explain, trace_of
+from .records import Records
+from .result import Interrupted, Step
 from .scratchpad import NOTE, note_text
-from .settings import Settings, plain_values
-from .trace import Trace, TraceStep
+from .trace import TraceStep
 
 # How long the completion of `on_budget: finish` may take when the run's own time is over, in seconds.
 _GRACE = 60.0
 
 
-class Run:
+@dataclass
+class _Came:
+    """What has come of a turn. `kept` is what the transcript keeps of it, `repeated` the earlier result that is quoted
+    to a repeated call."""
+
+    turn: Turn | None = None
+    kept: str = ""
+    observation: str | None = None
+    error: str = ""
+    outcome: str = ""
+    repeated: str = ""
+    seconds: float = 0.0
+
+
+class Run(Records):
     """One question on its way to an answer. Iterating makes the steps; `result` is what they came to so far."""
 
     def __init__(
@@ -49,25 +61,12 @@ class Run:
         on_text: Show | None = None,
         past: Sequence[TraceStep] = (),
     ) -> None:
-        self.model: Model = model.session() if hasattr(model, "session") else model
-        self.prompt, self.gateway, self.observer, self.log, self.on_text = prompt, gateway, observer, log, on_text
-        self.settings: Settings = gateway.settings
-        self.labels: Labels = self.settings.labels
+        super().__init__(model, prompt, gateway, observer, log, overrides)
+        self.on_text, self.past = on_text, past
         self.grammar: Grammar | None = None
         if self.settings.decoding != "off":
             self.grammar = Grammar(gateway.allowed, self.labels, lazy=self.settings.decoding == "lazy")
-        self.grounds = Grounds(self.settings.grounding, prompt.task, prompt.variables)
-        self.overrides = overrides
-        self.past = past
         self.template: ChatTemplate | None = None
-        self.steps: list[Step] = []
-        self.context = Context(self.model, observer, prompt.head + prompt.task)
-        self.notes: list[str] = []
-        self.usage = Usage()
-        self.answer: str | None = None
-        self.stop_reason, self.message = "", ""
-        self.warnings: list[str] = []
-        self._started = time.monotonic()
         self._iterator = self._run()
 
     def __iter__(self) -> Generator[Step, None, None]:
@@ -76,7 +75,7 @@ class Run:
     # -- the loop
 
     def _run(self) -> Generator[Step, None, None]:
-        self._log_start()
+        self.log_start()
         try:
             self.template = find_template(self.settings.chat_template, self.model)
             while not self.stop_reason:
@@ -95,7 +94,7 @@ class Run:
         finally:
             self.stop_reason = self.stop_reason or "interrupted"
             self.gateway.close()
-            self._log_end()
+            self.log_end()
 
     def _complete(self, cue: str | None = None) -> Asked:
         """Prompt, complete: one turn of text from the model, or from the past of a run that is resumed."""
@@ -122,27 +121,25 @@ class Run:
 
     def _act(self, asked: Asked) -> Step:
         """Parse, call, observe, append: what comes of a turn."""
-        turn: Turn | None = None
-        observation: str | None = None
-        kept = error = outcome = repeated = ""
-        started = time.monotonic()
+        came, started = _Came(), time.monotonic()
         try:
-            turn = self._parse(asked)
-            kept = turn.clean
+            came.turn = turn = self._parse(asked)
+            came.kept = turn.clean
             if self.gateway.is_finish(turn.action):
                 self.answer = self.grounds.checked(self.gateway.answer(turn.action), self.steps, last=self._is_last)
                 self.stop_reason = "success"
             else:
                 result = self.gateway.call(turn.action, len(self.steps) + 1)
-                observation, outcome = self.observer.result(result), "" if result else "empty"
+                came.observation, came.outcome = self.observer.result(result), "" if result else "empty"
         except Mistake as mistake:
-            kept = mistake.text if isinstance(mistake, ParseError) else kept
-            error, observation = mistake.message, self.observer.mistake(mistake)
-            outcome, repeated = mistake.outcome, mistake.fields.get("result") or ""
+            came.kept = mistake.text if isinstance(mistake, ParseError) else came.kept
+            came.error, came.observation = mistake.message, self.observer.mistake(mistake)
+            came.outcome, came.repeated = mistake.outcome, mistake.fields.get("result") or ""
             self.stop_reason = self.gateway.verdict(mistake)
+        came.seconds = time.monotonic() - started
         if self.settings.think == "keep" and (thinking := reasoning(asked.text, self.labels)):
-            kept = f"{thinking}\n{kept}" if kept else thinking
-        return self._append(asked, turn, kept, observation, error, outcome, repeated, time.monotonic() - started)
+            came.kept = f"{thinking}\n{came.kept}" if came.kept else thinking
+        return self._append(asked, came)
 
     def _last_words(self) -> Step:
         """A budget is used up and the prompt wants an answer all the same: one completion that can only finish."""
@@ -179,50 +176,49 @@ class Run:
         lenient = [*self.gateway.allowed, FINISH] if self.settings.lenient else ()
         return parse_turn(asked.text, labels=self.labels, truncated=asked.finish == "length", lenient=lenient)
 
-    def _append(
-        self,
-        asked: Asked,
-        turn: Turn | None,
-        kept: str,
-        observation: str | None,
-        error: str,
-        outcome: str,
-        repeated: str,
-        seconds: float,
-    ) -> Step:
+    def _append(self, asked: Asked, came: _Came) -> Step:
         number = len(self.steps) + 1
-        text = turn_line(kept, self.labels, number)
+        turn, observation = came.turn, came.observation
+        text = turn_line(came.kept, self.labels, number)
         lossy = self._lossy(asked, text)
         if number <= len(self.past):  # what the model saw then, however the engine would word it today
             text, observation = self.past[number - 1].text, self.past[number - 1].observation
         self.context.add(f"{text}\n")
         cue = self.labels.cue(self.labels.observation, number)
-        if observation is not None and error and not repeated:
+        if observation is not None and came.error and not came.repeated:
             self.context.add(frame(observation, cue))
         elif observation is not None:
-            self.context.add_result(number, observation, cue, repeated or observation)
-            if turn and not error and self.settings.scratchpad and self.gateway.tools.resolve(turn.action.tool) == NOTE:
+            self.context.add_result(number, observation, cue, came.repeated or observation)
+            if (
+                turn
+                and not came.error
+                and self.settings.scratchpad
+                and self.gateway.tools.resolve(turn.action.tool) == NOTE
+            ):
                 self.notes.append(note_text(turn.action.arguments))
         step = Step(
             number=number,
             text=text,
-            thought=turn.thought if turn else kept,
+            thought=turn.thought if turn else came.kept,
             tool=turn.action.tool if turn else None,
             arguments=turn.action.arguments if turn else None,
             observation=observation,
-            error=error,
-            outcome=outcome,
+            error=came.error,
+            outcome=came.outcome,
             args_hash=self.gateway.args_hash if turn else None,
             completion=asked.text,
             finish=asked.finish,
             lossy=lossy,
             usage=asked.usage,
             model_seconds=asked.seconds,
-            tool_seconds=seconds,
+            tool_seconds=came.seconds,
         )
         self.steps.append(step)
-        self._log_step(step, asked)
+        self.log_step(step, asked)
         return step
+
+    def _is_note(self, turn: Turn) -> bool:
+        return self.settings.scratchpad and self.gateway.tools.resolve(turn.action.tool) == NOTE
 
     def _lossy(self, asked: Asked, text: str) -> bool:
         """Whether a turn, as the transcript keeps it, would be read as another one than what the model wrote: reasoning
@@ -236,83 +232,6 @@ class Run:
         except ParseError as error:
             return error.kind, error.text, self.observer.mistake(error)
         return turn.thought, str(turn.action), turn.clean
-
-    # -- records
-
-    @property
-    def result(self) -> Result:
-        """What the run has come to so far."""
-        return Result(
-            answer=self.answer,
-            stop_reason=self.stop_reason,
-            steps=tuple(self.steps),
-            trace=self.trace,
-            usage=self.usage,
-            message=self.message or explain(self.stop_reason, self.labels.stops(len(self.steps))),
-            cost=self.gateway.cost(self.usage),
-            seconds=time.monotonic() - self._started,
-            warnings=(*self.warnings, *self.gateway.warnings),
-            values=self.gateway.values if self.answer is not None else {},
-            ungrounded=tuple(number.text for number in self.grounds.ungrounded),
-            notes=tuple(self.notes),
-        )
-
-    @property
-    def trace(self) -> Trace:
-        """The run as a trace: nothing in it changes from one run to the next unless the run itself does."""
-        return trace_of(self.prompt.task, self.steps, self.labels, self._facts, self.answer, self.stop_reason)
-
-    @property
-    def _facts(self) -> dict[str, Any]:
-        """The front matter of the run's trace that is known before its first step."""
-        return {
-            "prompt": self.prompt.path,
-            "prompt_hash": self.prompt.hash,
-            "inputs": self.prompt.variables or None,
-            "settings": plain_values(self.overrides) or None,
-            "tools": [*self.gateway.allowed, FINISH],
-            "options": self.settings.options.as_dict(),
-        }
-
-    def _log_start(self) -> None:
-        self.log.write(
-            "start",
-            task=self.prompt.task,
-            labels=asdict(self.labels),
-            model=self.model.name,
-            limits=asdict(self.settings.limits),
-            **self._facts,
-        )
-
-    def _log_step(self, step: Step, asked: Asked) -> None:
-        if not self.log.active:
-            return
-        facts = asdict(step) | {"step": step.number, "ok": step.ok, "args": step.arguments, "reasked": asked.reasked}
-        if step.observation is not None and not step.error and label_like(step.observation, self.labels):
-            facts["label_like"] = True
-        if self.answer is not None:
-            facts["answer"] = self.answer
-        if self.prompt.lost:
-            facts["prefix_bytes_lost"] = self.prompt.lost
-        if self.context.shortened:
-            facts["elided"] = self.context.shortened
-        del facts["number"], facts["arguments"]
-        self.log.write("step", stop_reason=self.stop_reason or None, **facts)
-
-    def _log_end(self) -> None:
-        self.log.write(
-            "end",
-            answer=self.answer,
-            stop_reason=self.stop_reason,
-            message=self.message,
-            steps=len(self.steps),
-            tool_calls=self.gateway.calls,
-            usage=asdict(self.usage),
-            cost=self.gateway.cost(self.usage),
-            warnings=self.warnings,
-            ungrounded=[number.text for number in self.grounds.ungrounded],
-        )
-        self.log.close()
 
 
 def turn_line(kept: str, labels: Labels, number: int) -> str:
