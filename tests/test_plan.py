@@ -15,8 +15,10 @@ from typing import Any
 
 import pytest
 import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from react_text import AuthorError, Completion, ServerError
+from react_text import AuthorError, Completion, ServerError, Trace
 from react_text.cli import main
 from react_text.models.scripted import ScriptedModel
 from react_text.plan import Planner, PlanScript, PlanState
@@ -335,6 +337,32 @@ def test_a_judgement_that_fails_is_said(small: Callable[..., Planner]) -> None:
     state = small(turns, interpret=True).run()
     assert statuses(state) == {"a": "done"}
     assert any(warning.startswith("a: a result was not judged: max_steps") for warning in state.warnings)
+
+
+WORDS = (
+    "Action: ", "finish[", "search[", "]", "a: Do it", "; ", "b: More (after a)", "(needs b)", "topic=", "boats", "40", ", ",
+    "most=", "nothing", "x1", "\n", "Thought: ", "Observation: ", "{", "'id': ", "<|im_end|>", "\ud800", "\x00", "None",
+)  # fmt: skip
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.lists(st.sampled_from(WORDS), max_size=12).map("".join), max_size=14), st.booleans())
+def test_whatever_the_model_writes_a_plan_ends_with_its_state(
+    small: Callable[..., Planner], texts: list[str], interpret: bool
+) -> None:
+    left = iter(texts)
+
+    def model(prompt: str, stop: list[str]) -> str:
+        return next(left, " I know.\nAction: finish[a: Do it]")
+
+    state = small({}, model=model, interpret=interpret, plan="{limits: {max_steps: 9}}").run()
+    assert state.stop_reason in ("success", "partial", "failed")
+    assert all(part.ended for part in state.parts.values()) and state.steps <= 9
+    again = yaml.safe_load(state.dump())
+    assert again["metadata"]["steps"] == state.steps
+    assert {key: str(trace) for key, trace in state.traces.items()} == {
+        key: str(Trace.load(text.encode())) for key, text in again["traces"].items()
+    }
 
 
 # -- plans in YAML
