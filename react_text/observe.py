@@ -50,6 +50,8 @@ class Observer:
         tried = self._tools.resolve(mistake.fields.get("tool") or "")
         if tried:
             form = self._tools[tried].form if tried in self._tools else self._tools.finish.form
+        if mistake.message == "repeat" and mistake.fields["result"] is not None:
+            mistake.fields["result"] = self.result(mistake.fields["result"])  # as it was shown the first time
         absent = {"correction": "", "last": False, "run": ""}
         fields = {"form": form, "max_tokens": self.settings.options.max_tokens, **absent, **mistake.fields}
         if not self._callable(fields["correction"]):

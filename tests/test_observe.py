@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from react_text import AuthorError, Completion, ParseError, load_tools
+from react_text import AuthorError, Completion, ParseError, load_tools, tool
 from react_text.errors import Mistake
 from react_text.labels import Labels
 from react_text.observe import Observer, frame, guarded, label_like
@@ -330,3 +330,15 @@ def test_tokens_of_the_model_are_not_quoted_back() -> None:
 def test_a_mistake_says_what_it_is_to_people() -> None:
     mistake = Mistake("unknown_tool", fault="tool_missing", stop_reason="tool_missing:x", tool="x", near="")
     assert str(mistake) == "unknown_tool(tool='x')"
+
+
+def test_a_result_is_quoted_as_it_was_shown() -> None:
+    @tool(pure=True)
+    def read(page: str) -> str:
+        return "" if page == "none" else f"Question: {page * 30}"
+
+    turns = [act("read[ab]"), act("read[ab]"), act("read[none]"), act("read[none]"), finish()]
+    shown = play(*turns, tools=[read], max_observation=20, observations="guarded").result.steps
+    assert f"Its result was: {shown[0].observation}\nUse" in str(shown[1].observation)
+    assert "of 70 characters left out" in str(shown[1].observation)
+    assert "Its result was: (no output)\nUse" in str(shown[3].observation)
