@@ -340,8 +340,8 @@ def test_a_judgement_that_fails_is_said(small: Callable[..., Planner]) -> None:
 
 
 WORDS = (
-    "Action: ", "finish[", "search[", "]", "a: Do it", "; ", "b: More (after a)", "(needs b)", "topic=", "boats", "40", ", ",
-    "most=", "nothing", "x1", "\n", "Thought: ", "Observation: ", "{", "'id': ", "<|im_end|>", "\ud800", "\x00", "None",
+    "Action: ", "finish[", "search[", "]", "a: Do it", "; ", "b: More (after a)", "(needs b)", "topic=", "boats", "40",
+    ", ", "most=", "nothing", "x1", "\n", "Thought: ", "Observation: ", "{", "'id': ", "<|im_end|>", "\ud800", "\x00", "None",
 )  # fmt: skip
 
 
@@ -597,6 +597,23 @@ def test_test_update_and_accept(
     assert main(["accept", "own"]) == 0
     assert golden.read_text(encoding="utf-8") == JAPAN.read_text(encoding="utf-8")
     assert main(["test", "own"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("file", "plans"),
+    [
+        ("tools/research.py", ["traces/research/ferries.plan"]),
+        ("prompts/research/subquestions.yaml", ["traces/research/ferries.plan"]),
+        ("prompts/travel/interpret.j2", sorted(f"traces/travel/{path.name}" for path in TRACES.glob("*.plan"))),
+    ],
+)
+def test_the_plans_that_depend_on_a_file(
+    file: str, plans: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    assert main(["affected", file]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.partition(":")[0] for line in lines if ".plan:" in line] == plans
 
 
 # -- the command

@@ -188,11 +188,12 @@ def run_affected(arguments: argparse.Namespace) -> int:
     """`react-text affected FILE...`"""
     from ..diff import categories
     from ..golden import Case, Library, collect
+    from ..plan.replay import SUFFIX, PlanCase
 
     wanted, library, code, found = [path.resolve() for path in arguments.files], Library(), DONE, 0
-    for path in collect([_DEFAULT]):
+    for path in collect([_DEFAULT], (".trace", SUFFIX)):
         try:
-            case = Case(path, library)
+            case = PlanCase(path) if path.suffix == SUFFIX else Case(path, library)
             if not case.is_test or not any(f.resolve().is_relative_to(w) for f in case.files for w in wanted):
                 continue
             changes = case.replay().changes

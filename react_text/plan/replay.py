@@ -62,6 +62,21 @@ class PlanCase:
             raise AuthorError(f"prompt {name!r} is not found in a folder above", path=self.path)
         return found
 
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """What the plan depends on: itself, the prompts of its stages, their templates, tools and few-shots. Raises
+        AuthorError."""
+        planner = Planner(self.prompt, PlanScript(self.recorded))
+        prompts = [planner.prompt, *planner.prompts.values()]
+        found = {self.path: None} | dict.fromkeys(filter(None, [planner.plan.file]))
+        for prompt in prompts:
+            found |= dict.fromkeys([*(Path(path) for path, _ in prompt.trees), *prompt.tools, *prompt.examples])
+        return tuple(found)
+
+    def replay(self) -> PlanOutcome:
+        """The check without a network. Raises AuthorError."""
+        return self.check("replay")
+
     def check(self, check: str) -> PlanOutcome:
         """Play the plan: `replay` takes the tools' results from the file, `tools` runs them. Raises AuthorError."""
         script = PlanScript(self.recorded, f"scripted:{self.path.name}")
