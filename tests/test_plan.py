@@ -341,7 +341,8 @@ def test_a_judgement_that_fails_is_said(small: Callable[..., Planner]) -> None:
 
 WORDS = (
     "Action: ", "finish[", "search[", "]", "a: Do it", "; ", "b: More (after a)", "(needs b)", "topic=", "boats", "40",
-    ", ", "most=", "nothing", "x1", "\n", "Thought: ", "Observation: ", "{", "'id': ", "<|im_end|>", "\ud800", "\x00", "None",
+    ", ", "most=", "nothing", "x1", "\n", "Thought: ", "Observation: ", "{", "'id': ", "<|im_end|>", "\ud800", "\x00",
+    "None",
 )  # fmt: skip
 
 
