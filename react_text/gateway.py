@@ -182,13 +182,14 @@ class Gateway:
         except ArgumentError as error:
             raise self._unfit(tool, error) from None
         self.args_hash = stable_hash(arguments)
-        self._refuse_repeat(tool, arguments, self._repeated(tool, arguments))
+        key = self._key(tool, arguments, self.args_hash)
+        self._refuse_repeat(tool, arguments, key)
         if self.limits.max_tool_calls is not None and self.calls >= self.limits.max_tool_calls:
             raise Mistake("no_calls_left", fault="budget", stop_reason="max_tool_calls", calls=self.calls)
         self.calls += 1
         result = self._tried(tool, arguments, step)
         self._errors.clear()
-        self._earlier[self._key(tool, arguments)] = Earlier(self.name, step, arguments, result)
+        self._earlier[key] = Earlier(self.name, step, arguments, result)
         self._refuse_nothing(tool, result)
         return result
 
@@ -219,22 +220,24 @@ class Gateway:
     def is_repeat(self, tool: Tool, arguments: Mapping[str, Any]) -> bool:
         """Whether a call would be refused because this run has made it before. One that another run has made is
         answered with what came of it there."""
-        earlier = self._repeated(tool, arguments)
+        earlier = self._repeated(tool, self._key(tool, arguments))
         return earlier is not None and earlier.run == self.name
 
-    def _repeated(self, tool: Tool, arguments: Mapping[str, Any]) -> Earlier | None:
+    def _repeated(self, tool: Tool, key: tuple[str, str]) -> Earlier | None:
         if tool.options.repeatable or self.settings.repeats.mode == "off":
             return None
-        return self._earlier.get(self._key(tool, arguments))
+        return self._earlier.get(key)
 
-    def _key(self, tool: Tool, arguments: Mapping[str, Any]) -> tuple[str, str]:
+    def _key(self, tool: Tool, arguments: Mapping[str, Any], exact: str = "") -> tuple[str, str]:
+        """What calls that repeat one another have in common. `exact` is the hash of the arguments, where it is known."""
         soft = self.settings.repeats.mode == "soft"
-        return tool.name, stable_hash(arguments, self.settings.repeats if soft else None)
+        return tool.name, stable_hash(arguments, self.settings.repeats) if soft else exact or stable_hash(arguments)
 
-    def _refuse_repeat(self, tool: Tool, arguments: Mapping[str, Any], earlier: Earlier | None) -> None:
+    def _refuse_repeat(self, tool: Tool, arguments: Mapping[str, Any], key: tuple[str, str]) -> None:
+        earlier = self._repeated(tool, key)
         if earlier is None:
             return
-        key, elsewhere = self._key(tool, arguments), earlier.run != self.name
+        elsewhere = earlier.run != self.name
         # The result may not be above, or only shortened.
         repeated = tool.options.pure or elsewhere or self.settings.context == "elide"
         self._notices[key] += 1
