@@ -229,7 +229,7 @@ class Gateway:
         return self._earlier.get(key)
 
     def _key(self, tool: Tool, arguments: Mapping[str, Any], exact: str = "") -> tuple[str, str]:
-        """What calls that repeat one another have in common. `exact` is the hash of the arguments, where it is known."""
+        """What calls that repeat one another have in common. `exact` is the hash of the arguments, if it is known."""
         soft = self.settings.repeats.mode == "soft"
         return tool.name, stable_hash(arguments, self.settings.repeats) if soft else exact or stable_hash(arguments)
 
