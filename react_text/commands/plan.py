@@ -65,6 +65,8 @@ def run_plan(arguments: argparse.Namespace) -> int:
         )
     except KeyboardInterrupt:
         return fail(f"interrupted; go on with: react-text plan {arguments.prompt} --resume {out}", INTERRUPTED)
+    if shown:
+        print(f"# {state.stop_reason}, kept in {out}", file=sys.stderr)
     if arguments.json:
         print(json.dumps(state.as_dict(), ensure_ascii=False, indent=2))
     else:
