@@ -1,8 +1,8 @@
 """The text between the brackets -> Python values for a tool's parameters, by their annotations.
 
 One parameter takes the whole text; several take `a, b` or `name=value`; a JSON object whose keys are parameters, and
-lines of the form `name: value`, are the same as `name=value`. The annotation alone decides the type: `0042` stays text
-for a `str`, whatever it looks like.
+lines or parts that all have the form `name: value`, are the same as `name=value`. The annotation alone decides the
+type: `0042` stays text for a `str`, whatever it looks like.
 """
 
 from __future__ import annotations
@@ -19,9 +19,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from .errors import ReactTextError, did_you_mean
-from .scan import read_json, read_object, top_level_parts, unquoted
+from .scan import read_json, read_object, top_level_parts, unfenced, unquoted
 
 REQUIRED = inspect.Parameter.empty
+_COLON = re.compile(r":\s|[\"'”’]\s*[:=]")  # one that may name a value: not that of `berth:A`
+_LINE, _PART = re.compile(r"([^:]*):(.*)", re.S), re.compile(r"([^:=]*)[:=](.*)", re.S)
 
 
 class Pattern:
@@ -110,37 +112,45 @@ class Quoted(str):
 
 def _assigned(text: str, parameters: Sequence[Parameter]) -> dict[str, Any]:
     names = [p.name for p in parameters]
+    given = read_object(unfenced(text))
     if not names:
-        if text:
+        if text and given != {}:
             raise ArgumentError("this tool takes no arguments", got=text, expected="nothing between the brackets")
         return {}
-    given = read_object(text)
     if given is not None:
         unknown = [key for key in given if key not in names]
-        if given and not unknown:
+        if not unknown and (given or len(names) > 1):
             return given
         if unknown and len(names) > 1:
             raise ArgumentError(f"{unknown[0]} is not a parameter{did_you_mean(unknown[0], names)}", unknown[0])
     if len(names) == 1:
-        named = _split_name(text, names)
-        value = _unquote(named[1] if named else text)
+        alone = _split_name(text, names)
+        value = _unquote(alone[1] if alone else text)
         return {names[0]: value} if value or isinstance(value, Quoted) else {}
-    lines = _named_lines(text, names)
-    return _by_position_or_name(text, names, parameters) if lines is None else lines
+    if given is None and re.match(r"\{\s*[\"'“]", text) and text.endswith("}") and len(top_level_parts(text)) == 1:
+        raise ArgumentError("this is no JSON object that can be read", got=text, expected="or write name=value")
+    named = _all_named(text.split("\n"), _LINE, parameters)
+    if (named is None or (len(named) == 1 and "," in text)) and _COLON.search(text):
+        named = _all_named(top_level_parts(text), _PART, parameters)
+    return _by_position_or_name(text, names, parameters) if named is None else named
 
 
-def _named_lines(text: str, names: Sequence[str]) -> dict[str, Any] | None:
-    """The values of a text whose every line is `name: value`, as in YAML; None for other texts. `a: 1, b: 2` is no such
-    line."""
+def _all_named(parts: Sequence[str], form: re.Pattern[str], parameters: Sequence[Parameter]) -> dict[str, Any] | None:
+    """The values of parts that all are a name and a value, as in YAML or JSON; None for others. Raises ArgumentError
+    for the usage of a tool, which small models copy: `name: str`."""
+    types = {p.name: type_name(p.annotation) for p in parameters}
     values: dict[str, Any] = {}
-    lines = [line for line in text.split("\n") if line.strip()]
-    if len(lines) == 1 and "," in text:
-        return None
-    for line in lines:
-        name, colon, value = line.partition(":")
-        if not colon or name.strip() not in names or name.strip() in values:
+    for part in filter(str.strip, parts):
+        found = form.fullmatch(part)
+        name, value = (_unquote(found[1].strip()), found[2]) if found else ("", "")
+        if name not in types or name in values or value[:1] == "=":
             return None
-        values[name.strip()] = _unquote(value.strip())
+        kind, equals, rest = value.partition("=")
+        value = rest if equals and kind.strip() == types[name] else value
+        values[name] = _unquote(value.strip())
+    for name, value in values.items():
+        if value == types[name]:
+            raise ArgumentError(f"{name} has its type for a value", name, value, "a value")
     return values or None
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from .arguments import ArgumentError
 from .errors import Mistake, did_you_mean
 from .models.base import Usage
-from .nearmiss import FINISH
+from .nearmiss import FINISH, named_tool
 from .nearmiss import action as written_action
 from .output import is_nothing, settled, text_of
 from .parse import Action
@@ -201,11 +201,10 @@ class Gateway:
             raise _refused("denied_tool", "tool_denied", name)
         if action.tool in (self.settings.allow or ()):
             raise _refused("missing_tool", "tool_missing", action.tool)
-        last_word = self.tools.resolve(action.tool.split()[-1]) if action.tool.split() else None
+        callable_names = (*self.allowed, FINISH)
+        meant = self.tools.resolve(named_tool(action.tool, lambda word: self.tools.resolve(word) in callable_names))
         near = did_you_mean(action.tool, [*self.allowed, FINISH]).removeprefix(" (did you mean ").removesuffix("?)")
-        correction = (
-            written_action(last_word, action.arguments) if last_word and last_word in (*self.allowed, FINISH) else ""
-        )
+        correction = written_action(meant, action.arguments) if meant else ""
         raise _refused("unknown_tool", "tool_missing", action.tool, near=near, correction=correction)
 
     def _unfit(self, tool: Tool, error: ArgumentError) -> Mistake:

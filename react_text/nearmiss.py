@@ -7,21 +7,31 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from functools import lru_cache
 
 from .labels import AFTER_LABEL, BEFORE_LABEL
-from .scan import closing_bracket, read_object, unquoted
+from .scan import CLOSERS, closing_bracket, read_object, unfenced, unquoted
 
 FINISH = "finish"
 
 _NAME = r"[^\W\d][\w-]{0,79}"
-_CALL = re.compile(rf"({_NAME})[ \t]*\(")
+_CALL = re.compile(rf"({_NAME})[ \t]*[(（]")
 _SOFT = re.compile(rf"({_NAME})(?::[ \t]*|[ \t]+)(\S[^\n]*)")
-_BARE_CALL = re.compile(rf"^[ \t*`>-]*({_NAME})[ \t]*(?=\[)", re.M)
-_INPUT = re.compile(rf"^{BEFORE_LABEL}action[ _]?input{AFTER_LABEL}", re.I | re.M)
-_ANSWER = re.compile(rf"^{BEFORE_LABEL}(?:final[ \t_]*)?answer{AFTER_LABEL}", re.I | re.M)
+_BARE_CALL = re.compile(rf"^[ \t*`>-]*(?:action[ \t]*(?:[-–—=][ \t]*)?)?({_NAME})[ \t]*(?=\[)", re.I | re.M)
+_BARE_OBJECT = re.compile(r"^(?:<tool_call>)?[ \t*`]*(?=\{)", re.I | re.M)
+_INPUT_LABEL = rf"input{AFTER_LABEL}[*_`]*"
+_INPUT = re.compile(rf"^{BEFORE_LABEL}(?:action[ _]?)?{_INPUT_LABEL}", re.I | re.M)
+_INPUT_BEHIND = re.compile(rf"({_NAME})[ \t*`,;]+action[ _]?{_INPUT_LABEL}", re.I)
+_ANSWER_LABEL = rf"(?:final[ \t_]*)?answer{AFTER_LABEL}[*_`]*"
+_ANSWER = re.compile(rf"^{BEFORE_LABEL}{_ANSWER_LABEL}", re.I | re.M)
+_ANSWER_BEHIND = re.compile(_ANSWER_LABEL, re.I)
+_FINAL_ANSWER = re.compile(r"\Afinal[ _]?answer\Z", re.I)
+_WORD = re.compile(r"[\w-]+")
 _FINISH = re.compile(rf"{FINISH}[ \t]*\[(.*)\]", re.I | re.S)
 _SPACE = re.compile(r"\s*")
+LEADING = re.compile(r"[\s*`]*(?:(?<=```)\w+[ \t]*\r?\n[\s*`]*)?")
+"""What may stand between an action's label and its call: blanks, marks, and the fence of a code block."""
 _MARKS = " \t\r\n*_`"
 
 
@@ -32,6 +42,7 @@ def near_miss(
 
     `label` finds label lines. `certain` leaves out the forms that may as well be prose.
     """
+    start = LEADING.match(text, start, end).end()  # type: ignore[union-attr]  # it matches the empty string too
     while start < end and text[start] in _MARKS:
         start += 1
     following = label.search(text, start, end)
@@ -42,7 +53,7 @@ def near_miss(
     if call := _CALL.match(text, start, line_end):
         closing = closing_bracket(text, call.end() - 1, end)
         if closing is None:
-            closing = text.rfind(")", call.end(), line_end)
+            closing = text.rfind(CLOSERS[text[call.end() - 1]], call.end(), line_end)
         if closing >= 0:
             return "parentheses", action(call[1], text[call.end() : closing])
     if line.startswith("["):
@@ -53,10 +64,19 @@ def near_miss(
         meant = _json_action(text, start, end)
         if meant:
             return "json", meant
+    if answer := _ANSWER_BEHIND.match(text, start, line_end):
+        return ("answer_label", finish_of(text[answer.end() : end])) if text[answer.end() : end].strip() else None
+    if given := _INPUT_BEHIND.match(text, start, line_end):
+        return "action_input", action(given[1], unfenced(text[given.end() : end].strip()))
     next_text = _SPACE.match(text, line_end, end).end()  # type: ignore[union-attr]  # it matches the empty string too
     given = _INPUT.match(text, text.rfind("\n", start, next_text) + 1, end)
     if given and 0 < len(line) <= 80:
-        return "action_input", action(line.strip("[] "), text[given.end() : end].strip())
+        return "action_input", action(
+            _FINAL_ANSWER.sub(FINISH, line.strip("[] ")), unfenced(text[given.end() : end].strip())
+        )
+    if text.startswith("[", next_text) and re.fullmatch(_NAME, line):
+        closing = closing_bracket(text, next_text, end)
+        return ("not_a_call", action(line, text[next_text + 1 : closing])) if closing else None
     if not certain and (soft := _SOFT.fullmatch(line)):
         return "not_a_call", action(soft[1], soft[2])
     return None
@@ -69,9 +89,31 @@ def answer_line(text: str, end: int, label: re.Pattern[str]) -> tuple[int, str] 
         return None
     following = label.search(text, found.end(), end)
     answer = text[found.end() : following.start() if following else end].strip()
-    if finish := _FINISH.fullmatch(answer):
-        answer = finish[1]
-    return (found.start(), f"{FINISH}[{answer}]") if answer else None
+    return (found.start(), finish_of(answer)) if answer else None
+
+
+def finish_of(answer: str) -> str:
+    """The finish action for an answer, which may be written as one already."""
+    finish = _FINISH.fullmatch(answer.strip())
+    return f"{FINISH}[{finish[1] if finish else answer.strip()}]"
+
+
+def bare_object(text: str, end: int, _: re.Pattern[str]) -> tuple[int, str] | None:
+    """A call as a JSON object without its label: (its offset, the action), or None."""
+    found = _BARE_OBJECT.search(text, 0, end)
+    meant = found and _json_action(text, found.end(), end)
+    return (found.start(), meant) if found and meant else None
+
+
+def named_tool(written: str, is_tool: Callable[[str], bool]) -> str:
+    """The tool that the words before a bracket speak of, or "": `Use search`, `functions.search`, `get weather`,
+    `search tool`, `final answer`."""
+    words = _WORD.findall(written)
+    together = "".join(words)
+    if together.casefold().replace("_", "") in ("answer", "finalanswer"):
+        words.append(FINISH)
+    known = [word for word in (together, *words[-1:]) if is_tool(word)]
+    return next(iter(known or {word for word in words if is_tool(word)}), "")
 
 
 def bare_call(text: str, end: int, label: re.Pattern[str]) -> tuple[int, str] | None:
@@ -144,7 +186,8 @@ def _json_action(text: str, start: int, end: int) -> str | None:
     given = next(
         (value[key] for key in ("action_input", "input", "arguments", "args", "parameters") if key in value), ""
     )
-    if not isinstance(name, str) or not re.fullmatch(_NAME, name):
+    name = _FINAL_ANSWER.sub(FINISH, name) if isinstance(name, str) else ""
+    if not re.fullmatch(_NAME, name):
         return None
     return action(name, given if isinstance(given, str) else json.dumps(given, ensure_ascii=False))
 

@@ -54,6 +54,8 @@ class Observer:
             mistake.fields["result"] = self.result(mistake.fields["result"])  # as it was shown the first time
         absent = {"correction": "", "last": False, "run": ""}
         fields = {"form": form, "max_tokens": self.settings.options.max_tokens, **absent, **mistake.fields}
+        if mistake.message == "tool_raised":
+            fields["text"] = self._fitted(fields["text"])
         if not self._callable(fields["correction"]):
             fields["correction"] = ""
         return self._say(mistake.message, _without_special_tokens(fields))
@@ -62,8 +64,10 @@ class Observer:
         """The observation for a tool's result: verbatim, but for an empty one and what the prompt has opted into."""
         if not text:
             return self._say("no_output", {})
-        if self.recorded:
-            return text
+        return text if self.recorded else self._fitted(text)
+
+    def _fitted(self, text: str) -> str:
+        """What a tool said, as the prompt wants it to be shown."""
         limit = self.settings.limits.max_observation
         if limit is not None and len(text) > limit:
             head = (limit + 1) // 2

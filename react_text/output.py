@@ -6,7 +6,7 @@ import ast
 import asyncio
 import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from itertools import islice
 from typing import Any
 
@@ -17,11 +17,13 @@ _ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]{6,}")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 # Strict servers refuse NUL and its neighbours with a 400. Tab, newline and CR are text; ESC begins terminal escapes,
 # which stay as they are in the text.
-_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f\ud800-\udfff]")
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f]")
 
 
 def settled(value: Any) -> Any:
-    """The value behind an awaitable, and the items of an iterator; everything else as it is."""
+    """The value behind an awaitable, and the items of an iterator of either kind; everything else as it is."""
+    if isinstance(value, AsyncIterator):
+        value = _gathered(value)
     if inspect.isawaitable(value):
         value = asyncio.run(_awaited(value))
     return list(islice(value, _MOST_ITEMS)) if isinstance(value, Iterator) else value
@@ -47,7 +49,7 @@ def text_of(value: Any) -> str:
 
 def sendable(text: str) -> str:
     """`text` with U+FFFD for every character that a server could not be sent."""
-    return _CONTROL.sub("\ufffd", text)
+    return _CONTROL.sub("\ufffd", without_surrogates(text))
 
 
 def is_nothing(text: str) -> bool:
@@ -69,9 +71,11 @@ def is_nothing(text: str) -> bool:
 
 
 def without_surrogates(text: str) -> str:
-    """`text` with U+FFFD for lone surrogates, which no UTF-8 file or request can hold. What a model or an author wrote
-    is otherwise left alone."""
-    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
+    """`text` with U+FFFD for lone surrogates, which no UTF-8 file or request can hold; a pair of them becomes the
+    character that it stands for. What a model or an author wrote is otherwise left alone."""
+    if text.isascii() or not _SURROGATE.search(text):
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def _stable(value: Any, depth: int = 0) -> str:
@@ -88,6 +92,15 @@ def _stable(value: Any, depth: int = 0) -> str:
         return f"({parts[0]},)" if len(parts) == 1 else f"({', '.join(parts)})"
     members = "{" + ", ".join(sorted(parts)) + "}"
     return members if kind is set else f"frozenset({members})"
+
+
+async def _gathered(values: AsyncIterator[Any]) -> list[Any]:
+    items: list[Any] = []
+    async for value in values:
+        items.append(value)
+        if len(items) == _MOST_ITEMS:
+            break
+    return items
 
 
 async def _awaited(value: Any) -> Any:

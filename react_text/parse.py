@@ -18,28 +18,37 @@ from functools import lru_cache
 
 from .errors import ParseError
 from .labels import PLAIN, Labels, label_beginning, label_line
-from .nearmiss import answer_line, bare_call, misplaced_call, near_miss
+from .nearmiss import LEADING, answer_line, bare_call, bare_object, misplaced_call, near_miss
 from .scan import closing_bracket
 
 Span = tuple[int, int]
 
-_THINK = re.compile(r"<think>|</think>", re.I)
+# Tags other than `<think>` begin a block at the start of a line only.
+_THINK = re.compile(
+    r"</?think>|^[ \t]*<(?:thinking|reasoning|seed:think)>|</(?:thinking|reasoning|seed:think)>", re.I | re.M
+)
+# What a raw endpoint may repeat of the way in which a turn of the model begins.
+_BEGINNING = re.compile(
+    r"(?:\s*(?:\ufeff|<s>|<bos>|\[BOS\]|<\|(?:begin_of_text|startoftext)\|>|<｜begin▁of▁sentence｜>"
+    r"|<\|im_start\|>(?:assistant\n)?|<\|start_header_id\|>assistant<\|end_header_id\|>|<start_of_turn>model\n))+"
+)
 _FENCE = r"^[ \t]*(?:```+|~~~+)[ \t]*(?:[\w+-]+[ \t]*)?\r?$"
 # What chat models say when their turn is over; raw endpoints often return it as text.
 _END_OF_TURN = (
-    r"<\|(?:im_end|eot_id|eom_id|end|endoftext|end_of_text|end_of_turn)\|>"
-    r"|</s>|<end_of_turn>|<eos>|<｜end▁of▁sentence｜>"
+    r"<\|(?:im_end|eot_id|eom_id|eot|end|return|endoftext|end_of_text|end_of_turn|END_OF_TURN_TOKEN)\|>"
+    r"|</s>|<end_of_turn>|<turn\|>|<eos>|<｜end▁of▁sentence｜>"
 )
 _OVER = re.compile(_END_OF_TURN, re.I)
 _SPECIAL_TOKEN = re.compile(r"<\|[^|<>\n]{1,64}\|>")
 _OPENING = re.compile(r"[\[［【]")
 _NONE = re.compile(
-    r"(?:(?:none|nothing)(?: (?:needed|required|necessary))?|null|nil|n/?a|no (?:action|tool)\b.*|-+)"
-    r"[ \t.]*(?:\(.*)?(?:[\[(].*)?",
+    r"[\[(]?(?:(?:none|nothing|not)(?: (?:needed|required|necessary))?|null|nil|n/?a|无|[-–—]+)"
+    r"[ \t)]*(?:[.,;\])(\[].*)?"
+    r"|no (?:further |more )?(?:action|tool)s?\b.*",
     re.I,
 )
-_BLANK_OR_MARK = re.compile(r"[\s*`]*")
 _MARKS = " \t\r*_`"
+_WORD = re.compile(r"[\w-]+")
 _LONGEST_NAME = 80
 _EXECUTABLE = frozenset(
     ["parentheses", "action_input", "bracketed_name", "json", "inline", "answer_label", "bare_call"]
@@ -98,15 +107,15 @@ def turn_end(text: str, labels: Labels = PLAIN) -> int | None:
 
 def is_empty(text: str, labels: Labels = PLAIN) -> bool:
     """Whether nothing is left of a completion after CUT, and no reasoning block is in it."""
-    folded = text.casefold()
-    if "<think" in folded:
+    if _THINK.search(text):
         return False
-    return not text[: _Reader(text, labels).end].strip()
+    reader = _Reader(text, labels)
+    return not text[reader.beginning : reader.end].strip()
 
 
 def has_open_think(text: str, labels: Labels = PLAIN) -> bool:
     """Whether a completion ends inside a reasoning block."""
-    return "<think" in text.casefold() and _Reader(text, labels).open_think
+    return bool(_THINK.search(text)) and _Reader(text, labels).open_think
 
 
 def reasoning(text: str, labels: Labels = PLAIN) -> str:
@@ -143,7 +152,9 @@ class _Reader:
         cut = label_line(labels.observation, labels.question)
         self.hidden, self.open_think = _reasoning(text, label_line(labels.action), cut)
         # Hidden stretches become blanks, so that offsets stay and a label right behind `</think>` starts its line.
-        self.visible = _blanked(text, self.hidden)
+        beginning = _BEGINNING.match(text)
+        self.beginning = beginning.end() if beginning else 0
+        self.visible = _blanked(text, [(0, self.beginning), *self.hidden])
         self.folded = self.visible.casefold()
         self.end, self.cut_label = self._cut()
         while self.cut_label and self.hidden and self.hidden[-1][0] > self.end:
@@ -156,7 +167,7 @@ class _Reader:
         if call and call.closing is not None:
             turn = self._turn(call)
             if lenient and same_name(turn.action.tool) not in lenient:
-                name = turn.action.tool.split()[-1] if turn.action.tool else ""
+                name = (_WORD.findall(turn.action.tool) or [""])[-1]
                 if same_name(name) in lenient:  # `Use search[...]`
                     return self._rewritten(call.label, f"{name}[{turn.action.arguments}]")
             return turn
@@ -175,8 +186,9 @@ class _Reader:
         match = self._mentions(*words) and label_line(*words).search(self.visible)
         if match:
             return match.start(), match["word"]
-        last = self.visible.rfind("\n") + 1
-        if not self.growing and label_beginning(*words).fullmatch(self.visible, last):
+        written = len(self.visible.rstrip())
+        last = self.visible.rfind("\n", 0, written) + 1
+        if not self.growing and label_beginning(*words).fullmatch(self.visible, last, written):
             return last, ""  # a stop string that the server began to write, such as `Observ`
         return len(self.visible), ""
 
@@ -189,7 +201,7 @@ class _Reader:
         pattern = _landmarks(self.labels.action)
         fenced: _Call | None = None
         attempt: int | None = None
-        inside_fence = False
+        inside_fence = missed_in_fence = False
         if not self._mentions(self.labels.action):
             self._end_at_token(0)
             return None, None
@@ -201,13 +213,16 @@ class _Reader:
                 inside_fence = not inside_fence
             elif match["over"]:
                 self.end = match.start()
-            elif not (inside_fence and fenced):
+            elif not (inside_fence and (fenced or missed_in_fence)):
                 call = self._call(match.start(), match.end(), inside_fence) if position <= last_opening else None
                 if call is None:
                     if attempt is None and self._holds_something(match.end()):
                         attempt = match.end()
                         if near_miss(self.visible, attempt, self.end, self.label, certain=True):
-                            break  # an action in another form is an action all the same: what follows is not the first
+                            # An action in another form is an action all the same: what follows is not the first.
+                            if not inside_fence:
+                                break
+                            missed_in_fence = True
                 elif inside_fence:
                     fenced = call
                     position = position if call.closing is None else call.closing
@@ -230,11 +245,14 @@ class _Reader:
         return self.visible.rfind("\n", 0, mention.start()) + 1 if mention else 0
 
     def _holds_something(self, position: int) -> bool:
-        return bool(self.visible[position : _line_end(self.visible, position, self.end)].strip(_MARKS))
+        if self.visible[position : _line_end(self.visible, position, self.end)].strip(_MARKS):
+            return True
+        blank = LEADING.match(self.visible, position, self.end)
+        return blank is not None and self.visible.startswith("{", blank.end(), self.end)
 
     def _call(self, label: int, position: int, fenced: bool) -> _Call | None:
         """The call behind a label, on its line or, when that is empty, on the next one that is not."""
-        blank = _BLANK_OR_MARK.match(self.visible, position, self.end)
+        blank = LEADING.match(self.visible, position, self.end)
         start = blank.end() if blank else position
         line_start = self.visible.rfind("\n", position, start) + 1
         if line_start and self.label.match(self.visible, line_start, self.end):
@@ -245,7 +263,7 @@ class _Reader:
             return None
         name_end = opening.start()
         token = _SPECIAL_TOKEN.search(self.text, start, name_end)
-        name = self.text[start : token.start() if token else name_end].rstrip(" \t*`")
+        name = self.text[start : token.start() if token else name_end].rstrip(" \t\r*`\xa0\u3000")
         if not name or len(name) > _LONGEST_NAME or "(" in name or _NONE.fullmatch(name):
             return None
         closing = self._closing(opening.start())
@@ -296,7 +314,7 @@ class _Reader:
     def _kept(self, end: int, tokens_until: int, dropped: Span = (0, 0), fenced: bool = False) -> str:
         """`text[:end]` as the transcript keeps it. Special tokens are dropped up to `tokens_until`: a server could
         read them as control tokens when they come back in the next prompt."""
-        spans = [span for span in self.hidden if span[0] < end]
+        spans = [span for span in [(0, self.beginning), *self.hidden] if span[0] < end]
         if "<|" in self.text:
             spans += [match.span() for match in _SPECIAL_TOKEN.finditer(self.text, 0, tokens_until)]
             if _SPECIAL_TOKEN.search(self.text, *dropped):
@@ -333,7 +351,8 @@ class _Reader:
         )
         if misplaced:
             return self._misplaced(misplaced)
-        for kind, sign, find in (("answer_label", "answer", answer_line), ("bare_call", "[", bare_call)):
+        finders = (("answer_label", "answer", answer_line), ("bare_call", "[", bare_call), ("json", "{", bare_object))
+        for kind, sign, find in finders:
             found = self._mentions(sign) and find(self.visible, self.end, self.label)
             if found:
                 return ParseError(kind, text=text, correction=found[1], start=found[0])
@@ -356,7 +375,7 @@ def _reasoning(text: str, action_label: re.Pattern[str], cut: re.Pattern[str]) -
     opened: int | None = None
     position = 0
     for tag in _THINK.finditer(text):
-        if tag[0][1] != "/":
+        if "/" not in tag[0]:
             if opened is None:
                 if _begins_call(text, position, tag.start(), action_label):
                     return spans, False
@@ -380,12 +399,13 @@ def _begins_call(text: str, start: int, end: int, action_label: re.Pattern[str])
 
 
 def _blanked(text: str, spans: list[Span]) -> str:
-    if not spans:
+    if not any(end for _, end in spans):
         return text
     pieces, position = [], 0
     for start, end in spans:
+        start = max(start, position)
         pieces += [text[position:start], " " * (end - start)]
-        position = end
+        position = max(position, end)
     return "".join([*pieces, text[position:]])
 
 

@@ -12,7 +12,7 @@ from functools import lru_cache
 from itertools import accumulate, pairwise
 from typing import Any
 
-CLOSERS = {"[": "]", "［": "］", "【": "】", "(": ")", "{": "}"}
+CLOSERS = {"[": "]", "［": "］", "【": "】", "(": ")", "（": "）", "{": "}"}
 QUOTES = {'"': '"', "'": "'", "“": "”", "‘": "’"}
 
 # A quote opens a string only where an argument starts, and closes it only where an argument ends: an apostrophe
@@ -20,6 +20,7 @@ QUOTES = {'"': '"', "'": "'", "“": "”", "‘": "’"}
 _BEFORE_STRING = frozenset("[［【({,，=:：")
 _AFTER_STRING = re.compile(r"\s*(?:[,，=:：\]］】)}]|\Z)")
 _DEEPEST = 100
+_FENCED = re.compile(r"(```|~~~)[\w+-]*[ \t]*\r?\n(.*)\1", re.S)
 _SPLITTERS = re.compile(r"[\[({\])},，\"'“‘]")
 
 
@@ -75,8 +76,15 @@ def unquoted(text: str) -> tuple[str, bool]:
     return inner.replace("\\" + closer, closer), True
 
 
+def unfenced(text: str) -> str:
+    """`text` without the code fence that holds all of it."""
+    fence = _FENCED.fullmatch(text)
+    return fence[2].strip() if fence else text
+
+
 def read_object(text: str) -> dict[str, Any] | None:
-    """A JSON object, or one written with Python's literals (`True`, single quotes), or None."""
+    """A JSON object, or one that is nearly JSON (Python's literals, single or typographic quotes, texts of several
+    lines, a comma too many), or None."""
     if not (text.startswith("{") and text.endswith("}")):
         return None
     for write in (str, _python_as_json):
@@ -95,11 +103,14 @@ def read_json(text: str) -> Any:
         levels = accumulate(1 if mark in "[{" else -1 for mark in re.findall(r"[\[{\]}]", text))
         if max(levels) > _DEEPEST:
             raise ValueError("nested too deeply")
-    return json.loads(text)
+    return json.loads(text, strict=False)
 
 
 # A string that is never closed reaches to the end: tried anew at each escaped quote, it would take quadratic time.
-_PYTHON_LITERAL = re.compile(r"\"(?:[^\"\\]|\\.)*(?:\"|\Z)|'((?:[^'\\]|\\.)*)(?:'|\Z)|\b(True|False|None)\b", re.S)
+_PYTHON_LITERAL = re.compile(
+    r"\"(?:[^\"\\]|\\.)*(?:\"|\Z)|(?:'((?:[^'\\]|\\.)*)(?:'|\Z)|“([^”]*)(?:”|\Z))|\b(True|False|None)\b|(,)(?=\s*[}\]])",
+    re.S,
+)
 
 
 def _python_as_json(text: str) -> str:
@@ -107,11 +118,12 @@ def _python_as_json(text: str) -> str:
 
 
 def _as_json(literal: re.Match[str]) -> str:
-    if literal[2]:
-        return {"True": "true", "False": "false", "None": "null"}[literal[2]]
-    if literal[1] is None:
-        return literal[0]
-    return '"' + literal[1].replace("\\'", "'").replace('"', '\\"') + '"'
+    single, typographic, word, comma = literal.groups()
+    if word or comma:
+        return {"True": "true", "False": "false", "None": "null", ",": ""}[word or comma]
+    if typographic is not None:
+        return json.dumps(typographic)
+    return literal[0] if single is None else '"' + single.replace("\\'", "'").replace('"', '\\"') + '"'
 
 
 class _Strings:

@@ -314,10 +314,68 @@ def test_lines_of_names_and_values_are_arguments_by_name(text: str) -> None:
     assert read_arguments(text, FIELDS) == {"city": "Kyoto", "days": 3, "tags": ["a", "b"]}
 
 
-def test_one_line_with_a_comma_is_read_by_position() -> None:
-    assert read_arguments("city: Kyoto", FIELDS)["city"] == "Kyoto"
-    with pytest.raises(ArgumentError, match="days must be int"):
-        read_arguments("city: Kyoto, days: 3", FIELDS)
+@pytest.mark.parametrize(
+    ("text", "city", "days"),
+    [
+        ("city: Kyoto", "Kyoto", None),
+        ("city: Kyoto, days: 3", "Kyoto", 3),
+        ("city: 'Kyoto, old', days: 3", "Kyoto, old", 3),
+        ('"city": "Kyoto", "days": 3', "Kyoto", 3),
+        ("city: Kyoto, days=3", "Kyoto", 3),
+        ('"city"="Kyoto", "days"=3', "Kyoto", 3),
+        ("city: str or None = Kyoto, days: int or None = 3", "Kyoto", 3),
+        ("city: Kyoto, 3", "city: Kyoto", 3),
+        ("town: Kyoto, 3", "town: Kyoto", 3),
+        ("city: a, city: b", "city: a", "city: b"),
+    ],
+)
+def test_parts_of_one_line_are_by_name_where_all_of_them_are(text: str, city: str, days: Any) -> None:
+    if isinstance(days, str):
+        with pytest.raises(ArgumentError, match="days must be int"):
+            read_arguments(text, FIELDS)
+    else:
+        read = read_arguments(text, FIELDS)
+        assert (read["city"], read["days"]) == (city, days)
+
+
+def test_a_usage_that_is_copied_is_no_call() -> None:
+    with pytest.raises(ArgumentError, match="city has its type for a value"):
+        read_arguments("city: str, days: int = 1", [Parameter("city"), Parameter("days", int, 1)])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"city": "Kyoto", "days": 3,}',
+        '{"city": "Kyoto",\n "days": 3,\n}',
+        "{“city”: “Kyoto”, “days”: 3}",
+        '```json\n{"city": "Kyoto", "days": 3}\n```',
+    ],
+)
+def test_objects_that_are_not_quite_json(text: str) -> None:
+    assert read_arguments(text, FIELDS) == {"city": "Kyoto", "days": 3, "tags": []}
+
+
+def test_a_text_of_several_lines_in_a_json_object() -> None:
+    assert read_arguments('{"city": "Kyoto\n(old)", "days": 3}', FIELDS)["city"] == "Kyoto\n(old)"
+
+
+@pytest.mark.parametrize("text", ["{'city': 'Queen's Quay', 'days': 3}", '{"city": Kyoto}', "{“city” “Kyoto”}"])
+def test_an_object_that_cannot_be_read_is_no_text(text: str) -> None:
+    with pytest.raises(ArgumentError, match="no JSON object"):
+        read_arguments(text, FIELDS)
+
+
+def test_two_objects_are_two_arguments() -> None:
+    parameters = [Parameter("a", dict), Parameter("b", dict)]
+    assert read_arguments('{"x": 1}, {"y": 2}', parameters) == {"a": {"x": 1}, "b": {"y": 2}}
+
+
+def test_an_empty_object_gives_nothing() -> None:
+    assert read_arguments("{}", FIELDS) == {"city": None, "days": None, "tags": []}
+    assert read_arguments("{}", []) == {}
+    with pytest.raises(ArgumentError, match="city is missing"):
+        read_arguments("{}", [Parameter("city"), Parameter("days", int, 1)])
 
 
 def test_lines_of_which_one_names_no_parameter_are_not_read_by_name() -> None:

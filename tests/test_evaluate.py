@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from react_text import Agent, AuthorError, ScriptedModel
-from react_text.evaluate import evaluate, load_tasks, summary, wanted
+from react_text.evaluate import Task, evaluate, load_tasks, summary, wanted
 
 DATA = sorted((Path(__file__).parent / "tasks").glob("*.yaml"))
 TASKS = [task for path in DATA for task in load_tasks(path)]
+YES_OR_NO = ("closed-berth", "not-for-loan", "enough-in-stock", "sold-out")
 
 GOOD = "prompt: p.j2\ntasks:\n- {id: a, question: How, answer: '4'}\n"
 
@@ -26,6 +27,13 @@ def test_no_task_shares_its_question_with_a_few_shot() -> None:
     for task in TASKS:
         agent = Agent(task.prompt, model=ScriptedModel([]))
         assert task.question not in agent.steps(task.question).prompt.head
+
+
+@pytest.mark.parametrize("task", [task for task in TASKS if task.id in YES_OR_NO], ids=lambda task: task.id)
+def test_a_lookup_that_found_nothing_is_no_answer_to_a_yes_or_no_question(task: Task) -> None:
+    for answer in ("There is no ship called C1.", "no book called Keeper", "An anchor is not sold here.", "Yes."):
+        assert not task.answer.search(answer)
+    assert task.answer.search("No, not today.")
 
 
 def test_a_solved_and_a_missed_task_are_counted() -> None:

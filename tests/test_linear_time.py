@@ -71,6 +71,13 @@ HOSTILE = {
     "an answer by name, again and again": lambda n: "Action: finish(" + "answer=" * (n // 7) + ")",
     "an answer that looks like finish": lambda n: "Answer: finish" + "[" * n,
     "carriage returns": lambda n: "Action: a\r\n" * (n // 11),
+    "a label without a colon, and blanks": lambda n: "Action" + " " * n + "x",
+    "fences with a long word": lambda n: ("Action:\n```" + "w" * 50 + "\n") * (n // 62),
+    "begin-of-text tokens": lambda n: "<s> " * (n // 4) + "x",
+    "beginnings of other reasoning": lambda n: "<thinking>\n" * (n // 11),
+    "near misses in fences": lambda n: "```\nAction: a(x)\n" * (n // 17),
+    "names and brackets on two lines": lambda n: "Action: a\n[" * (n // 11),
+    "an answer as an action": lambda n: "Action: Final Answer: x\n" * (n // 24),
     "full-width marks": lambda n: "Thought：" * (n // 8) + "Action：a［b",
 }
 

@@ -217,6 +217,7 @@ UNDECIDED = sse(chunk(" Look it", ""), chunk(" up.\nAction: lookup[pier]", "null
 PLAIN = {"object": "text_completion", **chunk(TURN, "stop", counts(9, 5))}
 INDENTED = Answer([json.dumps(PLAIN, indent=2).encode()], headers={"Content-Type": "application/json"})
 NO_LAST_NEWLINE = Answer([event(chunk(TURN)), event(chunk("", "stop")).strip()])
+MARKED = Answer([b"\xef\xbb\xbf" + event(chunk(TURN)), event(chunk("", "stop"))])
 SURROGATE = sse(b'{"choices": [{"text": "x\\udc9dy", "finish_reason": "stop"}]}')
 LINE_SEPARATOR = sse(chunk(TURN + "\u2028\u0085"), chunk("", "stop"))
 
@@ -239,6 +240,7 @@ LINE_SEPARATOR = sse(chunk(TURN + "\u2028\u0085"), chunk("", "stop"))
         pytest.param(LINE_SEPARATOR, TURN + "\u2028\u0085", "stop", id="line separators inside JSON"),
         pytest.param(sse(chunk("", "stop")), "", "stop", id="turn-starts-with-stop-word"),
         pytest.param(SURROGATE, "x\ufffdy", "stop", id="lone-surrogates in the answer"),
+        pytest.param(MARKED, TURN, "stop", id="a byte order mark before the first event"),
     ],
 )
 def test_complete_streams(answer: Answer, text: str, finish: str) -> None:
@@ -628,11 +630,20 @@ def test_error_shapes(body: Any, status: int) -> None:
         pytest.param(Answer([b'{"error": "it is so"}\n']), id="line of JSON"),
         pytest.param(Answer([b'error: {"message": "it is so"}\n\n']), id="error line"),
         pytest.param(error(200, "<html>it is so</html>"), id="web page"),
+        pytest.param(Answer([b"event: error\n" + event({"message": "it is so", "type": "x"})]), id="error event"),
+        pytest.param(sse({"choices": [{"text": "", "error": {"message": "it is so"}}]}), id="inside a choice"),
     ],
 )
 def test_errors_with_status_200(answer: Answer) -> None:
     with FakeServer(answer) as server:
         assert "it is so" in str(failure(openai(server)))
+        assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("field", ["delta", "message"])
+def test_an_answer_of_chat_messages_is_no_empty_completion(field: str) -> None:
+    with FakeServer(sse({"choices": [{field: {"content": TURN}, "finish_reason": "stop"}]})) as server:
+        assert "a raw completion endpoint is required" in str(failure(openai(server)))
         assert len(server.requests) == 1
 
 

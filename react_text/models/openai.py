@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..errors import ServerError
 from .base import Constraint, Finish, Options, Usage
 from .endpoint import Piece
 from .http import HTTPModel
@@ -70,8 +71,10 @@ class OpenAICompletions(HTTPModel):
             count(counts.get("completion_tokens")),
             count(details.get("cached_tokens")),
         )
-        choices = event.get("choices") or [{}]  # the event with the token counts has none
-        return Piece(choices[0].get("text") or "", _finish(choices[0]), usage)
+        choice = (event.get("choices") or [{}])[0]  # the event with the token counts has none
+        if "text" not in choice and ("delta" in choice or "message" in choice):
+            raise ServerError(f"{self._at} answers with chat messages: a raw completion endpoint is required")
+        return Piece(choice.get("text") or "", _finish(choice), usage)
 
     def model_id(self, limit: float = math.inf) -> str:
         """The model given, else the first of the server's list; "" when there is none to be had. Never raises."""

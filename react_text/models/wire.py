@@ -41,7 +41,11 @@ _PROMPT_TOKENS = (  # the most exact first: several messages also give the sum o
     r"requested (?:a total of |about )?(\d{1,9})",
     r"n_prompt_tokens\W+(\d{1,9})",
 )
+_BOM = b"\xef\xbb\xbf"
 _REFUSES_FIELD = re.compile("support|permit|allow|unknown|unrecogni[sz]ed|unexpected|extra|invalid", re.IGNORECASE)
+
+
+_PLAIN = frozenset({"message", "type", "code", "status", "param", "success"})
 
 
 class Malformed(ValueError):
@@ -79,7 +83,7 @@ def events(chunks: Iterable[bytes], longest: int) -> Iterator[dict[str, Any]]:
     """
     source = lines(chunks, longest)
     for raw in source:
-        line = raw.strip()
+        line = raw.strip().removeprefix(_BOM)
         if line.startswith(b"{"):
             try:
                 event = decode(line)
@@ -127,11 +131,12 @@ def problem_in(value: Any) -> Problem | None:
     """The error that a decoded body or event reports, whatever its HTTP status; None when it reports none.
 
     Shapes: {"error": {"message"}}, {"error": "text", "error_type"}, {"object": "error", "message"}, {"detail": "text"},
-    {"detail": {"msg"}}, {"detail": [{"msg", "loc"}]}.
+    {"detail": {"msg"}}, {"detail": [{"msg", "loc"}]}, {"message", "type"} alone, {"choices": [{"error": {"message"}}]}.
     """
     if not isinstance(value, dict):
         return None
-    error = value.get("error") or (value if value.get("object") == "error" else value.get("detail"))
+    plain = value.get("object") == "error" or (isinstance(value.get("message"), str) and not value.keys() - _PLAIN)
+    error = value.get("error") or (value if plain else value.get("detail")) or _in_choice(value)
     if isinstance(error, list) and error:
         error = error[0]
     if not error:
@@ -151,6 +156,13 @@ def problem_in(value: Any) -> Problem | None:
         prompt_tokens=count(error.get("n_prompt_tokens")) or _number(_PROMPT_TOKENS, said),
         context_size=count(error.get("n_ctx")) or _number(_CONTEXT_SIZE, said),
     )
+
+
+def _in_choice(value: dict[str, Any]) -> Any:
+    """The error of the first choice, where a server passes on what another one said."""
+    choices = value.get("choices")
+    first = choices[0] if isinstance(choices, list) and choices else None
+    return first.get("error") if isinstance(first, dict) else None
 
 
 def problem_of(body: bytes) -> Problem:
