@@ -130,7 +130,9 @@ def _assigned(text: str, parameters: Sequence[Parameter]) -> dict[str, Any]:
     if given is None and re.match(r"\{\s*[\"'“]", text) and text.endswith("}") and len(top_level_parts(text)) == 1:
         raise ArgumentError("this is no JSON object that can be read", got=text, expected="or write name=value")
     named = _all_named(text.split("\n"), _LINE, parameters)
-    if (named is None or (len(named) == 1 and "," in text)) and _COLON.search(text):
+    if named is not None and len(named) == 1 and "," in text:
+        named = None  # one line of several arguments
+    if named is None and _COLON.search(text):
         named = _all_named(top_level_parts(text), _PART, parameters)
     return _by_position_or_name(text, names, parameters) if named is None else named
 

@@ -386,3 +386,9 @@ def test_the_meaning_of_a_pattern_stands_in_its_error() -> None:
     month = Parameter("month", Annotated[str, Pattern(r"\d{4}-\d\d", "a month, YYYY-MM")])
     with pytest.raises(ArgumentError, match="month must be a month, YYYY-MM, not 'July'"):
         read_arguments("July", [month])
+
+
+def test_a_colon_within_a_word_names_nothing() -> None:
+    two = [Parameter("team"), Parameter("month")]
+    assert read_arguments("team:str, 2026-07", two) == {"team": "team:str", "month": "2026-07"}
+    assert read_arguments("team:str, month:str", two) == {"team": "team:str", "month": "month:str"}
