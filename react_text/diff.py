@@ -16,6 +16,7 @@ from .errors import AuthorError
 from .golden import Outcome
 from .match import Change, aligned, only_space_differs
 from .matching import Matching
+from .plan.replay import PlanOutcome
 from .redact import redacted, redaction_rules
 from .trace import Trace
 
@@ -55,9 +56,11 @@ def categories(changes: Sequence[Change]) -> list[str]:
     return list(dict.fromkeys(change.category for change in changes))
 
 
-def report(outcome: Outcome, *, whole: bool = False) -> list[str]:
+def report(outcome: Outcome | PlanOutcome, *, whole: bool = False) -> list[str]:
     """What a failed check has to say: the story behind the place where it begins, then the first difference, or the
     `whole` of them."""
+    if isinstance(outcome, PlanOutcome):
+        return outcome.report
     golden, changes = outcome.golden, outcome.changes
     lines = [f"{_place(golden, changes)}: {story(changes)} [{', '.join(categories(changes))}]"]
     if len(changes) > 1:

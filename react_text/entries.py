@@ -12,9 +12,8 @@ from .diff import report
 from .errors import AuthorError
 from .files import from_here
 from .frontmatter import read_text
-from .golden import Case, Library
+from .golden import Library, open_case
 from .match import is_finish
-from .plan.replay import PlanCase, PlanOutcome
 from .runs import Recorded, find_files, read_runs
 from .stats import wilson
 from .trace import Trace
@@ -125,7 +124,7 @@ def checked(name: str, path: Path, verdicts: Sequence[Verdict], rates: Rates) ->
 def replayed(path: Path, library: Library) -> list[Verdict]:
     """The verdict of `react-text test` on a golden, none for a trace that is only an example."""
     try:
-        case = PlanCase(path) if path.suffix == ".plan" else Case(path, library)
+        case = open_case(path, library)
         if not case.is_test:
             return []
         outcome = case.check("replay")
@@ -133,8 +132,7 @@ def replayed(path: Path, library: Library) -> list[Verdict]:
         return [Verdict("replay", "error", (from_here(str(error)),))]
     if outcome.ok:
         return [Verdict("replay", "passed")]
-    lines = outcome.report if isinstance(outcome, PlanOutcome) else report(outcome, whole=True)
-    return [Verdict("replay", "failed", tuple(lines))]
+    return [Verdict("replay", "failed", tuple(report(outcome, whole=True)))]
 
 
 def read_rates(path: Path) -> Rates:

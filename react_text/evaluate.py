@@ -9,11 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from .agent import Agent
 from .errors import AuthorError, did_you_mean
-from .frontmatter import read_text
+from .frontmatter import read_yaml
 from .models.base import Model
 from .result import Result
 
@@ -60,11 +58,7 @@ class Score:
 def load_tasks(path: str | Path) -> list[Task]:
     """The tasks of a YAML file: `prompt:` and a list of `tasks:`. Raises AuthorError."""
     path = Path(path)
-    try:
-        data = yaml.safe_load(read_text(path))
-    except yaml.MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else None
-        raise AuthorError(f"not YAML: {error.problem}", path=path, line=line) from None
+    data = read_yaml(path)
     if not isinstance(data, dict) or not isinstance(data.get("tasks"), list) or "prompt" not in data:
         raise AuthorError("a data set needs `prompt:` and a list of `tasks:`", path=path)
     return [_task(entry, path.parent / str(data["prompt"]), path) for entry in data["tasks"]]

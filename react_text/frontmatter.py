@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -211,6 +211,19 @@ def decoded(data: bytes, path: str | Path | None = None) -> str:
 def read_text(path: str | Path) -> str:
     """A UTF-8 file as text. Raises AuthorError."""
     return decoded(read_bytes(path), path)
+
+
+def read_yaml(path: str | Path, load: Callable[[str], Any] = yaml.safe_load) -> Any:
+    """What `load` makes of the text of a YAML file. Raises AuthorError, with the line where there is one."""
+    text = read_text(path)
+    try:
+        return load(text)
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else None
+        raise AuthorError(f"not YAML: {error.problem}", path=path, line=line) from None
+    except yaml.YAMLError as error:  # such as a character that YAML does not have
+        problem, _, _ = str(error).partition("\n")
+        raise AuthorError(f"not YAML: {problem}", path=path) from None
 
 
 def unix_lines(text: str) -> str:

@@ -23,6 +23,8 @@ from .matching import Matching
 from .models.base import Completion, Constraint, OnText, Options
 from .models.scripted import ScriptedModel
 from .offline import Offline, offline
+from .plan.replay import SUFFIX as PLAN
+from .plan.replay import PlanCase
 from .project import Project, find_project
 from .prompt import Prompt
 from .recorded import given
@@ -312,6 +314,11 @@ class _ModelHalf(ScriptedModel):
                 self.asked_for_more = True
             raise ended
         return super().complete(prompt, stop=stop, options=options, on_text=on_text, deadline=deadline)
+
+
+def open_case(path: Path, library: Library) -> Case | PlanCase:
+    """The golden at a path: a trace, or a recorded plan."""
+    return PlanCase(path) if path.suffix == PLAN else Case(path, library)
 
 
 def collect(paths: Iterable[str | Path], suffixes: Sequence[str] = (".trace",)) -> list[Path]:

@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from .errors import AuthorError, did_you_mean
-from .frontmatter import Head, read_text
+from .frontmatter import Head, read_yaml
 from .settings import Limits, make_limits
 from .subtasks import Subtask, subtask_of, wrong
 
@@ -97,12 +97,7 @@ class PlanSettings:
 def load_plan(path: Path) -> tuple[dict[str, Any] | None, tuple[Subtask, ...]]:
     """The goal, if it is given, and the subtasks of a YAML file: keys `subtasks` and perhaps `goal`. Raises
     AuthorError."""
-    try:
-        root = yaml.compose(read_text(path), Loader=yaml.SafeLoader)
-        data = yaml.safe_load(read_text(path))
-    except yaml.MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else None
-        raise AuthorError(f"not YAML: {error.problem}", path=path, line=line) from None
+    root, data = read_yaml(path, lambda text: (yaml.compose(text, Loader=yaml.SafeLoader), yaml.safe_load(text)))
     if not isinstance(data, dict) or not isinstance(data.get("subtasks"), dict):
         raise AuthorError("a plan needs `subtasks:`, a mapping of names to tasks", path=path)
     lines = _lines(root)

@@ -152,11 +152,10 @@ class TraceItem(pytest.Item):
         from .diff import report
         from .errors import AuthorError
         from .files import from_here
-        from .plan.replay import PlanOutcome
 
         if isinstance(excinfo.value, TraceChanged):
             outcome = excinfo.value.outcome
-            return "\n".join(outcome.report if isinstance(outcome, PlanOutcome) else report(outcome, whole=True))
+            return "\n".join(report(outcome, whole=True))
         if isinstance(excinfo.value, AuthorError):
             return from_here(str(excinfo.value))
         return super().repr_failure(excinfo, style)
@@ -175,12 +174,11 @@ class TraceChanged(AssertionError):
 
 def case_of(node: pytest.Item | pytest.File) -> Case | PlanCase:
     """The golden behind a node; prompts and tools are loaded once for the whole session."""
-    from .golden import Case, Library
-    from .plan.replay import PlanCase
+    from .golden import Library, open_case
 
     library = node.config.stash.setdefault(_LIBRARY, Library())
     try:
         shown = node.path.relative_to(Path.cwd())
     except ValueError:
         shown = node.path
-    return PlanCase(shown) if shown.suffix == ".plan" else Case(shown, library)
+    return open_case(shown, library)

@@ -66,7 +66,7 @@ class Reader:
     ids: tuple[str, ...] = ()
 
     def __call__(self, text: str) -> tuple[Subtask, ...]:
-        subtasks = tuple(self.one(part.strip()) for part in re.split(r"[;\n]", text) if part.strip())
+        subtasks = tuple(map(self.one, _parts(text)))
         problem = wrong(subtasks, self.ids) if subtasks else "there are no subtasks"
         if problem:
             raise ArgumentError(problem, "subtasks", text, FORM)
@@ -90,7 +90,7 @@ def salvaged(text: str, ids: Sequence[str] = ()) -> tuple[Subtask, ...]:
     wait for as far as it is there. None of that where they would wait for one another."""
     reader = Reader()
     found: dict[str, Subtask] = {}
-    for part in filter(None, map(str.strip, re.split(r"[;\n]", text))):
+    for part in _parts(text):
         try:
             subtask = reader.one(part)
         except ArgumentError:
@@ -99,6 +99,11 @@ def salvaged(text: str, ids: Sequence[str] = ()) -> tuple[Subtask, ...]:
             found.setdefault(subtask.id, subtask)
     kept = [_waiting_for(each, found.keys() - {each.id}) for each in found.values()]
     return tuple(_waiting_for(each, set()) for each in kept) if wrong(kept) else tuple(kept)
+
+
+def _parts(text: str) -> list[str]:
+    """The subtasks of a text, each for itself."""
+    return [part.strip() for part in re.split(r"[;\n]", text) if part.strip()]
 
 
 def _waiting_for(subtask: Subtask, known: Collection[str]) -> Subtask:

@@ -66,17 +66,17 @@ def run_tests(arguments: argparse.Namespace) -> int:
     if arguments.model or arguments.models or arguments.prompts:
         return run_live(arguments)
     from ..diff import coloured, report
-    from ..golden import Case, Library, collect
-    from ..plan.replay import SUFFIX, PlanCase, PlanOutcome
+    from ..golden import Library, collect, open_case
+    from ..plan.replay import SUFFIX as PLAN
     from ..review import lacking, pending_path, refuse_in_ci, write_pending
 
     if arguments.update and not arguments.force:
         refuse_in_ci("--update (without --force)")
     check, library = "tools" if arguments.tools else "replay", Library()
     counts, categories = Counter[str](), Counter[str]()
-    for path in _collected(collect(arguments.paths, (".trace", SUFFIX)), arguments.paths):
+    for path in _collected(collect(arguments.paths, (".trace", PLAN)), arguments.paths):
         try:
-            case = PlanCase(path) if path.suffix == SUFFIX else Case(path, library)
+            case = open_case(path, library)
             if not case.is_test:
                 counts["examples"] += 1
                 continue
@@ -84,8 +84,7 @@ def run_tests(arguments: argparse.Namespace) -> int:
             counts["differ" if outcome.changes else "as recorded"] += 1
             categories.update({change.category for change in outcome.changes})
             if outcome.changes:
-                lines = outcome.report if isinstance(outcome, PlanOutcome) else report(outcome)
-                print(*coloured(lines, sys.stdout), "", sep="\n")
+                print(*coloured(report(outcome), sys.stdout), "", sep="\n")
             if arguments.update and (missing := lacking(outcome)):
                 print(f"{path}: as recorded, but its front matter has no {' and no '.join(missing)} yet")
             if arguments.update and (outcome.changes or missing):
@@ -187,13 +186,13 @@ def run_pending(arguments: argparse.Namespace) -> int:
 def run_affected(arguments: argparse.Namespace) -> int:
     """`react-text affected FILE...`"""
     from ..diff import categories
-    from ..golden import Case, Library, collect
-    from ..plan.replay import SUFFIX, PlanCase
+    from ..golden import Library, collect, open_case
+    from ..plan.replay import SUFFIX as PLAN
 
     wanted, library, code, found = [path.resolve() for path in arguments.files], Library(), DONE, 0
-    for path in collect([_DEFAULT], (".trace", SUFFIX)):
+    for path in collect([_DEFAULT], (".trace", PLAN)):
         try:
-            case = PlanCase(path) if path.suffix == SUFFIX else Case(path, library)
+            case = open_case(path, library)
             if not case.is_test or not any(f.resolve().is_relative_to(w) for f in case.files for w in wanted):
                 continue
             changes = case.replay().changes

@@ -15,7 +15,7 @@ import yaml
 
 from ..errors import AuthorError
 from ..files import write
-from ..frontmatter import read_text
+from ..frontmatter import read_yaml
 from ..models.base import Usage
 from ..plan_settings import Budget
 from ..subtasks import Subtask
@@ -172,14 +172,7 @@ class PlanState:
     @classmethod
     def load(cls, path: Path) -> PlanState:
         """The request and the traces of a file. Raises AuthorError."""
-        try:
-            data = yaml.load(read_text(path), Loader=_LOADER)
-        except yaml.MarkedYAMLError as error:
-            line = error.problem_mark.line + 1 if error.problem_mark else None
-            raise AuthorError(f"not YAML: {error.problem}", path=path, line=line) from None
-        except yaml.YAMLError as error:  # such as a character that YAML does not have
-            problem, _, _ = str(error).partition("\n")
-            raise AuthorError(f"not YAML: {problem}", path=path) from None
+        data = read_yaml(path, lambda text: yaml.load(text, Loader=_LOADER))
         if not isinstance(data, dict) or data.get("format") != _FORMAT or "request" not in data:
             raise AuthorError("this is no recorded plan: it has no `format: 1` and `request`", path=path)
         traces = data.get("traces") or {}
