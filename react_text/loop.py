@@ -189,12 +189,7 @@ class Run(Records):
             self.context.add(frame(observation, cue))
         elif observation is not None:
             self.context.add_result(number, observation, cue, came.repeated or observation)
-            if (
-                turn
-                and not came.error
-                and self.settings.scratchpad
-                and self.gateway.tools.resolve(turn.action.tool) == NOTE
-            ):
+            if turn and not came.error and self._is_note(turn):
                 self.notes.append(note_text(turn.action.arguments))
         step = Step(
             number=number,
