@@ -18,6 +18,8 @@ Show = Callable[[str], None]
 
 # Only these characters can complete an action or a label.
 _DECISIVE = re.compile(r"[\]］】:：]")
+# Not in scripts that are written without blanks.
+_WORDS_MEET = re.compile(r"[A-Za-z0-9.,;:?!][A-Za-z0-9]")
 MOST_STOPS = 4
 _UNBOUND = "the model server does not keep to the grammar it was given (constrain): only the parser checks its turns"
 
@@ -45,12 +47,14 @@ def ask(
     deadline: float | None = None,
     show: Show | None = None,
     cue: str | None = None,
+    prefill: str = "",
     constrain: Callable[[str], Constraint | None] | None = None,
 ) -> Asked:
     """One turn of `model`. `prompt(cue)` is the prompt that ends in `cue`, `constrain(cue)` the grammar of what may
     follow; `show` gets the text as it may be displayed.
 
-    With `cue` the turn begins with that text (`Action: finish[`) and is asked for only once. Raises ServerError.
+    With `cue` the turn begins with that text (`Action: finish[`) and is asked for only once; with `prefill` its thought
+    begins with that, which the cue of `prompt` then ends in. Raises ServerError.
     """
     stops = [*labels.stops(step), *stop][:MOST_STOPS]
     started = time.monotonic()
@@ -81,19 +85,32 @@ def ask(
     if cue is not None:
         only = complete(prompt(cue), stops, before=cue, cue=cue)
         return asked(after(cue, only.text), only)
-    cue = labels.cue(labels.thought, step)
-    first = complete(prompt(cue), stops, cue=cue)
+    cue = f"{labels.cue(labels.thought, step)} {prefill}".rstrip()
+    if prefill and show:
+        show(prefill)
+    first = complete(prompt(cue), stops, before=prefill, cue=cue)
     if is_empty(first.text, labels):
         # The same prompt would give the same nothing: a model whose first words are the stop string, say. It is asked
         # for the action instead.
         cue = labels.cue(labels.action, step)
         second = complete(prompt(cue), stops, before=cue, cue=cue)
         return asked(after(cue, second.text), first, second, why="the completion was empty")
+    begun = _begun(prefill, first.text, labels)
     if first.finish == "stop" and has_open_think(first.text, labels):
         # The stop string stood inside the reasoning: the same generation goes on without stop strings.
-        second = complete(prompt(cue) + without_surrogates(first.text), [], before=first.text)
-        return asked(first.text + second.text, first, second, why="a stop string cut the reasoning")
-    return asked(first.text, first)
+        second = complete(prompt(cue) + without_surrogates(first.text), [], before=begun)
+        return asked(begun + second.text, first, second, why="a stop string cut the reasoning")
+    return asked(begun, first)
+
+
+def _begun(prefill: str, text: str, labels: Labels) -> str:
+    """The thought that `prefill` begins and `text` goes on with. Some models write its beginning or the label again,
+    and some servers drop the blank before the first word."""
+    own = text.lstrip()
+    if not prefill or own.startswith(prefill) or label_line(labels.thought).match(own):
+        return text
+    blank = " " if _WORDS_MEET.fullmatch(prefill[-1] + text[:1]) else ""
+    return f"{prefill}{blank}{text}"
 
 
 class Watch:

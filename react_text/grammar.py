@@ -100,6 +100,8 @@ class Grammar:
         if answer is None or self.tools.finish is not ANSWER:
             answer = self._answer
         thought_cue = self.labels.cue(self.labels.thought, step)
+        if cue.startswith(f"{thought_cue} "):  # and what the prompt has written of the thought
+            cue = thought_cue
         action_cue = self.labels.cue(self.labels.action, step)
         call = seq(" ", self._call(refused, answer), optional("\n"))
         forms = {

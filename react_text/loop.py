@@ -67,6 +67,8 @@ class Run(Records):
         if self.settings.decoding != "off":
             self.grammar = Grammar(gateway.allowed, self.labels, lazy=self.settings.decoding == "lazy")
         self.template: ChatTemplate | None = None
+        # A script or a person writes whole turns.
+        self.prefill = "" if getattr(model, "takes_raw", False) else prompt.prefill
         self._iterator = self._run()
 
     def __iter__(self) -> Generator[Step, None, None]:
@@ -112,6 +114,7 @@ class Run(Records):
                 deadline=time.monotonic() + _GRACE if cue else self.gateway.deadline,
                 show=self.on_text,
                 cue=cue,
+                prefill=self.prefill,
                 constrain=self._constraint,
             )
         )

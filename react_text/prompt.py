@@ -127,7 +127,7 @@ class Prompt:
         }
         used = {"notes": settings.scratchpad, "elided": settings.context == "elide"}
         varying = [name for name in _PER_STEP if used.get(name, True)]
-        return OpenPrompt(self, values, variables or {}, shown, varying)
+        return OpenPrompt(self, values, variables or {}, shown, varying, settings.prefill)
 
     def examples_for(self, question: str) -> tuple[Path, ...]:
         """The few-shots that a run with this question is shown, in their order. Raises AuthorError."""
@@ -150,8 +150,11 @@ class Prompt:
 
     @cached_property
     def names(self) -> set[str]:
-        """The variables that the template and everything it extends or includes refer to."""
-        return {name for _, tree in self.trees for name in _free_variables(tree)}
+        """The variables that the template, everything it extends or includes, and `prefill` refer to."""
+        trees = [tree for _, tree in self.trees]
+        if self.settings.prefill:
+            trees.append(self.template.environment.parse(self.settings.prefill))
+        return {name for tree in trees for name in _free_variables(tree)}
 
     @cached_property
     def inserts_transcript(self) -> bool:
@@ -181,8 +184,8 @@ class OpenPrompt:
 
     `head` is everything before the question line, `task` the question line; a trace's body is `task` + transcript.
     `path` is the file within its project, `variables` what was given beside the question, `examples` the files of its
-    few-shots, `lost` how many bytes of the last step's stable part (all before the cue) the prompts of the newest step
-    do not begin with: a cache has to read them again.
+    few-shots, `prefill` how every thought begins, `lost` how many bytes of the last step's stable part (all before the
+    cue) the prompts of the newest step do not begin with: a cache has to read them again.
     """
 
     def __init__(
@@ -192,6 +195,7 @@ class OpenPrompt:
         variables: Mapping[str, Any],
         examples: Sequence[Path] = (),
         varying: Collection[str] = _PER_STEP,
+        prefill: str = "",
     ) -> None:
         self.path = prompt.project_path
         self.variables = dict(variables)
@@ -205,6 +209,7 @@ class OpenPrompt:
         self.head, self.task, self._tail = self._pieces(1, self._all, (), 0, "")
         if self.task and not self.task.endswith("\n"):
             raise AuthorError("the transcript must begin on a line of its own, below the question", path=prompt.path)
+        self.prefill = self._line(prefill) if prefill else ""
 
     @property
     def hash(self) -> str:
@@ -244,6 +249,10 @@ class OpenPrompt:
             end += cue if not end or end.endswith("\n") else f"\n{cue}"
         return PromptText(f"{stable}{end}", known)
 
+    def begin(self, cue: str) -> str:
+        """The cue of a thought and what the prompt has written of the thought itself."""
+        return f"{cue} {self.prefill}" if self.prefill else cue
+
     def now(self, **values: Any) -> None:
         """Values that have changed since the last step, for what the template shows behind the transcript. A trace
         keeps those that the run began with."""
@@ -279,6 +288,14 @@ class OpenPrompt:
         if not begins:
             head, task = before, ""
         return head, task, tail.rstrip() if tail.rstrip().endswith(_CUE) else tail
+
+    def _line(self, source: str) -> str:
+        """A template of one line, rendered; white space in its values, line breaks too, becomes one blank."""
+        try:
+            text = self._prompt.template.environment.from_string(source).render(self._values)
+        except jinja2.TemplateError as error:
+            raise AuthorError(f"prefill: {error.message}", path=self._prompt.path) from None
+        return " ".join(without_surrogates(text).split())
 
     def _render(self, values: Mapping[str, Any]) -> str:
         try:

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import jinja2
+
 from .answers import answer_tool
 from .errors import AuthorError, did_you_mean
 from .frontmatter import Head
@@ -92,6 +94,7 @@ class Settings:
     context: str = "verbatim"
     scratchpad: bool = False
     stop: tuple[str, ...] = ()
+    prefill: str = ""
     chat_template: str = "none"
     constrain: str = "off"
     grounding: str = "off"
@@ -216,6 +219,14 @@ def _context(value: Any) -> str:
     return str(value)
 
 
+def _prefill(value: Any) -> str:
+    try:
+        jinja2.Environment().parse(str(value))
+    except jinja2.TemplateSyntaxError as error:
+        raise AuthorError(f"prefill: {error.message}") from None
+    return str(value)
+
+
 def _prices(value: Any) -> dict[str, float]:
     prices = dict(value or {})
     if set(prices) - {"prompt", "completion"} or not all(isinstance(p, (int, float)) for p in prices.values()):
@@ -240,6 +251,7 @@ _COERCE: dict[str, Any] = {
     "repeats": _repeats,
     "prices": _prices,
     "stop": lambda value: (value,) if isinstance(value, str) else tuple(value),
+    "prefill": _prefill,
     "chat_template": lambda value: checked(str(value)),
     "constrain": _constrain,
     "context": _context,
@@ -261,6 +273,7 @@ _READERS: dict[str, Any] = {
     "context": lambda head, key: head.choice(key, CONTEXT),
     "scratchpad": lambda head, key: head.flag(key),
     "stop": lambda head, key: tuple(head.texts(key)),
+    "prefill": lambda head, key: _prefill(head.text(key)),
     "chat_template": lambda head, key: checked(head.text(key), Path(head.path or "").parent),
     "constrain": lambda head, key: head.choice(key, CONSTRAIN),
     "grounding": lambda head, key: head.choice(key, GROUNDING),

@@ -172,7 +172,7 @@ def _first_prompt(arguments: argparse.Namespace, prompt: Prompt) -> PromptText:
     for remark in _remarks(prompt, opened, arguments.question or prompt.question or ""):
         print(f"# {remark}", file=sys.stderr)
     labels = prompt.settings.labels
-    return opened.text("", labels.cue(labels.thought, 1))
+    return opened.text("", opened.begin(labels.cue(labels.thought, 1)))
 
 
 def _remarks(prompt: Prompt, opened: OpenPrompt, question: str) -> Iterator[str]:

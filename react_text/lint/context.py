@@ -265,10 +265,10 @@ class PromptFile(File):
         except AuthorError as error:
             return error
 
-    def open(self, examples: Sequence[str]) -> OpenPrompt:
-        """The prompt with these few-shots. Raises AuthorError."""
+    def open(self, examples: Sequence[str], question: str | None = None) -> OpenPrompt:
+        """The prompt with these few-shots, for its own question unless another is given. Raises AuthorError."""
         stand_ins = {name: name for name, value in self.prompt.inputs.items() if value is None}
-        question = self.prompt.question or "A question?"
+        question = question or self.prompt.question or "A question?"
         return self.prompt.open(question, self.tools or Toolbox(), variables=stand_ins, examples=examples)
 
     @property

@@ -59,6 +59,19 @@ def no_recovery(file: PromptFile) -> Iterator[Found]:
         yield file.at_key("examples", "no example goes on after an error")
 
 
+def other_beginning(file: PromptFile) -> Iterator[Found]:
+    """RT413"""
+    if not file.prompt.settings.prefill or not isinstance(file.opened, OpenPrompt):
+        return
+    for example in file.examples:
+        begin = file.open([""], example.question).begin
+        for view in example.views:
+            if not view.step.text.startswith(begin(example.labels.cue(example.labels.thought, view.number))):
+                message = f"this thought does not begin like those of the model: {begin(example.labels.thought + ':')}"
+                yield Found(example.trace.line_of(view.number), 1, message, example.path)
+                break
+
+
 def leak(file: PromptFile) -> Iterator[Found]:
     """RT407"""
     if file.prompt.question is None or file.prompt.pick is not None:

@@ -179,6 +179,10 @@ RULES = (
         "let the tool return something else, or set `observations: guarded`", facts.label_like,
     ),
     Rule(
+        "RT413", WARNING, "a thought of an example that does not begin with the `prefill` of the prompt",
+        "begin it so: the model goes on as the examples do", prompt=fewshots.other_beginning,
+    ),
+    Rule(
         "RT501", ERROR, "undefined variable",
         "declare it under `inputs:`, or correct its name", prompt=prompts.undefined,
     ),
