@@ -93,18 +93,26 @@ def evaluate(
 
 
 def summary(scores: Sequence[Score]) -> dict[str, Any]:
-    """The figures of an evaluation: tasks solved, and the steps and tokens of all tasks for each one solved."""
+    """The figures of an evaluation: tasks solved, in all and by their `hops`, and the steps and tokens of all tasks for
+    each one solved."""
     solved = sum(score.solved for score in scores)
+    hops = sorted({score.task.hops for score in scores})
     per = max(solved, 1)
     return {
         "tasks": len(scores),
         "solved": solved,
+        "by_hops": {n: "{} of {}".format(*_solved(score for score in scores if score.task.hops == n)) for n in hops},
         "steps_per_solved": round(sum(len(score.result.steps) for score in scores) / per, 1),
         "generated_per_solved": round(sum(score.generated for score in scores) / per),
         "evaluated_per_solved": round(sum(score.evaluated for score in scores) / per),
         "stop_reasons": _counted(score.result.stop_reason for score in scores),
         "errors": _counted(step.error for score in scores for step in score.result.steps if step.error),
     }
+
+
+def _solved(scores: Iterable[Score]) -> tuple[int, int]:
+    outcomes = [score.solved for score in scores]
+    return sum(outcomes), len(outcomes)
 
 
 def _agent(prompt: Path, model: Model, examples: int | None, settings: dict[str, Any]) -> Agent:

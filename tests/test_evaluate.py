@@ -41,6 +41,7 @@ def test_a_solved_and_a_missed_task_are_counted() -> None:
     model = ScriptedModel([" x\nAction: find_ship[Kestrel]", " y\nAction: finish[It lies at B4.]"])
     figures = summary(evaluate(tasks, model))
     assert (figures["tasks"], figures["solved"], figures["steps_per_solved"]) == (2, 1, 4.0)
+    assert figures["by_hops"] == {1: "1 of 2"}
 
 
 def test_an_answer_that_is_not_finished_counts_for_nothing() -> None:
