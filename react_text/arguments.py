@@ -1,7 +1,7 @@
 """The text between the brackets -> Python values for a tool's parameters, by their annotations.
 
 One parameter takes the whole text; several take `a, b` or `name=value`; a JSON object whose keys are parameters, and
-lines or parts that all have the form `name: value`, are the same as `name=value`. The annotation alone decides the
+lines or parts that all have the form `name: value`, are the same as `name=value`, for a single one as well. The annotation alone decides the
 type: `0042` stays text for a `str`, whatever it looks like.
 """
 
@@ -124,6 +124,9 @@ def _assigned(text: str, parameters: Sequence[Parameter]) -> dict[str, Any]:
         if unknown and len(names) > 1:
             raise ArgumentError(f"{unknown[0]} is not a parameter{did_you_mean(unknown[0], names)}", unknown[0])
     if len(names) == 1:
+        named = _all_named([text], _LINE, parameters) if _COLON.search(text) else None
+        if named is not None:
+            return named
         alone = _split_name(text, names)
         value = _unquote(alone[1] if alone else text)
         return {names[0]: value} if value or isinstance(value, Quoted) else {}

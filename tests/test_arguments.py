@@ -338,6 +338,26 @@ def test_parts_of_one_line_are_by_name_where_all_of_them_are(text: str, city: st
         assert (read["city"], read["days"]) == (city, days)
 
 
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("title: Salt Roads", "Salt Roads"),
+        ('title: "Salt Roads"', "Salt Roads"),
+        ('"title": "Salt Roads"', "Salt Roads"),
+        ("title: Salt, Roads: a novel", "Salt, Roads: a novel"),
+        ("subtitle: Salt Roads", "subtitle: Salt Roads"),
+        ("title:Salt Roads", "title:Salt Roads"),
+        ("Salt Roads, title: none", "Salt Roads, title: none"),
+    ],
+)
+def test_a_single_parameter_may_be_named(text: str, value: str) -> None:
+    assert read_arguments(text, [Parameter("title")]) == {"title": value}
+
+
+def test_a_single_number_may_be_named() -> None:
+    assert read_arguments("number: 7", [Parameter("number", int)]) == {"number": 7}
+
+
 def test_a_usage_that_is_copied_is_no_call() -> None:
     with pytest.raises(ArgumentError, match="city has its type for a value"):
         read_arguments("city: str, days: int = 1", [Parameter("city"), Parameter("days", int, 1)])
