@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .labels import Labels
     from .loop import Run
     from .models import open_model
-    from .models.base import Completion, Model, Options, Usage
+    from .models.base import Completion, Constraint, Model, OnText, Options, Usage
     from .models.scripted import ScriptedModel
     from .parse import Action, Turn, parse_turn
     from .prompt import Prompt
@@ -42,7 +42,7 @@ _MODULES = {
     "labels": ("Labels",),
     "loop": ("Run",),
     "models": ("open_model",),
-    "models.base": ("Completion", "Model", "Options", "Usage"),
+    "models.base": ("Completion", "Constraint", "Model", "OnText", "Options", "Usage"),
     "models.scripted": ("ScriptedModel",),
     "parse": ("Action", "Turn", "parse_turn"),
     "prompt": ("Prompt",),
@@ -53,10 +53,10 @@ _MODULES = {
 _HOME = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = [
-    "Action", "Agent", "AuthorError", "Completion", "ContextOverflow", "Interrupted", "Labels", "Mistake", "Model",
-    "Options", "ParseError", "Pattern", "Prompt", "Range", "ReactTextError", "Result", "Run", "ScriptedModel",
-    "ServerError", "ServerTimeout", "Step", "Tool", "Trace", "Turn", "Usage", "__version__", "load_tools", "open_model",
-    "parse_turn", "react", "tool",
+    "Action", "Agent", "AuthorError", "Completion", "Constraint", "ContextOverflow", "Interrupted", "Labels",
+    "Mistake", "Model", "OnText", "Options", "ParseError", "Pattern", "Prompt", "Range", "ReactTextError", "Result",
+    "Run", "ScriptedModel", "ServerError", "ServerTimeout", "Step", "Tool", "Trace", "Turn", "Usage", "__version__",
+    "load_tools", "open_model", "parse_turn", "react", "tool",
 ]  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -117,8 +117,11 @@ def react(
 
 def _allowed_names(allow: Any) -> list[str]:
     """Names from `allow=`, which may also hold tool functions and module paths."""
+    each_allowed = [allow] if isinstance(allow, (str, Path)) or callable(allow) else allow
+    if not isinstance(each_allowed, Iterable):
+        raise AuthorError(f"allow must be a list of tools, not {allow!r}")
     names: list[str] = []
-    for each in [allow] if isinstance(allow, (str, Path)) or callable(allow) else allow:
+    for each in each_allowed:
         if isinstance(each, Path) or (isinstance(each, str) and each.endswith(".py")):
             names += load_tools(each)
         else:

@@ -11,7 +11,7 @@ from difflib import SequenceMatcher
 from pathlib import Path
 from typing import TextIO
 
-from .display import printable
+from .display import printable, wants_colour
 from .errors import AuthorError
 from .golden import Outcome
 from .match import Change, aligned, only_space_differs
@@ -163,7 +163,7 @@ def file_history(files: Sequence[Path], golden: Path) -> list[str]:
 
 def coloured(lines: Sequence[str], out: TextIO) -> Iterator[str]:
     """The lines of a difference, in colour where `out` is a terminal that wants it."""
-    colour = out.isatty() and "NO_COLOR" not in os.environ
+    colour = wants_colour(out)
     for line in lines:
         style = _COLOURS.get(line[len(_MARGIN) : len(_MARGIN) + 1]) if line.startswith(_MARGIN) else None
         yield f"\x1b[{style}m{line}\x1b[0m" if colour and style else line

@@ -13,10 +13,8 @@ from .errors import AuthorError
 from .files import from_here
 from .frontmatter import read_text
 from .golden import Library, open_case
-from .match import is_finish
 from .runs import Recorded, find_files, read_runs
 from .stats import wilson
-from .trace import Trace
 
 
 @dataclass(frozen=True)
@@ -76,21 +74,11 @@ class Entry:
         if self.run is None or "error" in found:
             return "error"
         worst = next((word for word in ("failed", "passed", "skipped") if word in found), "")
-        return worst or ("unanswered" if answer_of(self.run.trace) is None else "answered")
+        return worst or ("unanswered" if self.run.trace.answer is None else "answered")
 
     @property
     def good(self) -> bool:
         return self.outcome in ("passed", "answered", "skipped")
-
-
-def answer_of(trace: Trace) -> str | None:
-    """What a run has answered, None when it has not."""
-    if trace.meta.get("answer") is not None:  # also one that was given when a budget had run out
-        return str(trace.meta["answer"])
-    if trace.meta.get("stop_reason") not in ("success", None):
-        return None
-    last = trace.steps[-1] if trace.steps else None
-    return last.arguments.strip() if last and is_finish(last) and last.arguments is not None else None
 
 
 def entries(paths: Iterable[str | Path], *, check: bool = False, rates: Rates | None = None) -> list[Entry]:

@@ -37,15 +37,6 @@ class Mistake(ReactTextError):
         self.stop_reason = stop_reason
         self.fields = fields
 
-    @property
-    def outcome(self) -> str:
-        """What a tool did instead of giving a result, in the form in which traces record it; "" for other mistakes."""
-        if self.message == "tool_raised":
-            return f"raised {self.fields['type']}: {self.fields['text']}"
-        if self.message == "empty_result":
-            return f"nothing {self.fields['result']}"
-        return f"timeout {self.fields['seconds']}" if self.message == "tool_timeout" else ""
-
 
 class ParseError(Mistake):
     """The turn holds no action that can be read.
@@ -88,6 +79,10 @@ class ServerTimeout(ServerError):
     stop_reason = "llm_timeout"
 
 
+SERVER_FAILED = (ServerError.stop_reason, ServerTimeout.stop_reason)
+"""Stop reasons of a run whose server is to blame: nothing is wrong with it that going on later would not mend."""
+
+
 class ContextOverflow(ServerError):
     """The prompt does not fit the model's context. Sizes are in tokens, None where the server did not tell."""
 
@@ -97,6 +92,12 @@ class ContextOverflow(ServerError):
         super().__init__(message)
         self.prompt_tokens = prompt_tokens
         self.context_size = context_size
+
+
+def no_such_file(path: str | Path) -> AuthorError:
+    """The error for a path where nothing is, with the nearest name beside it."""
+    path = Path(path)
+    return AuthorError(f"no such file{did_you_mean(path.name, (p.name for p in path.parent.glob('*')))}", path=path)
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,8 @@ _KEYS = ("id", "question", "answer", "split", "hops", "caveat", "miss", "variabl
 
 @dataclass(frozen=True)
 class Task:
-    """A question and the pattern that its answer must contain. `split` names the part of the data it belongs to."""
+    """A question and the pattern that its answer must contain. `split` names the part of the data it belongs to,
+    `variables` are those of the prompt."""
 
     id: str
     question: str
@@ -28,6 +29,7 @@ class Task:
     prompt: Path
     split: str = ""
     hops: int = 1
+    variables: Mapping[str, Any] = field(default_factory=dict)
 
     def solved_by(self, result: Result) -> bool:
         """Whether a run finished with an answer that contains the pattern."""
@@ -81,7 +83,7 @@ def evaluate(
     agents = {prompt: _agent(prompt, model, examples, settings) for prompt in dict.fromkeys(t.prompt for t in tasks)}
 
     def run(task: Task) -> Score:
-        return Score(task, agents[task.prompt].run(task.question))
+        return Score(task, agents[task.prompt].run(task.question, variables=task.variables))
 
     scores: list[Score] = []
     with ThreadPoolExecutor(jobs) as pool:
@@ -134,8 +136,11 @@ def _task(entry: Any, prompt: Path, path: Path) -> Task:
         answer = re.compile(str(entry["answer"]))
     except re.error as error:
         raise AuthorError(f"task {entry['id']}: answer is no regular expression: {error}", path=path) from None
+    variables = entry.get("variables") or {}
+    if not isinstance(variables, dict):
+        raise AuthorError(f"task {entry['id']}: variables must be a mapping of names to values", path=path)
     question, hops = str(entry["question"]), int(entry.get("hops", 1))
-    return Task(str(entry["id"]), question, answer, prompt, str(entry.get("split", "")), hops)
+    return Task(str(entry["id"]), question, answer, prompt, str(entry.get("split", "")), hops, variables)
 
 
 def _counted(words: Iterable[str]) -> dict[str, int]:

@@ -1,4 +1,5 @@
-"""Bytes -> a file that is the old one or the new one, never half of either; and paths as a person would write them."""
+"""Bytes -> a file that is the old one or the new one, never half of either; and paths: where a project is, and how a
+person would write them."""
 
 from __future__ import annotations
 
@@ -16,6 +17,18 @@ def write(path: Path, data: bytes) -> None:
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def setup_cfg(folder: Path) -> Path | None:
+    """The nearest setup.cfg in a folder or one above it: where a project says what belongs to it."""
+    return next((p / "setup.cfg" for p in (folder, *folder.parents) if (p / "setup.cfg").is_file()), None)
+
+
+def project_root(folder: Path) -> Path:
+    """The project that a folder belongs to: where its setup.cfg is, or else the folder above. The `folder` is
+    resolved."""
+    found = setup_cfg(folder)
+    return found.parent if found else folder.parent
 
 
 def from_here(text: str) -> str:

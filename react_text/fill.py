@@ -20,13 +20,12 @@ from .golden import Case
 from .labels import ARROW, Labels
 from .layout import framed, needed_spans
 from .loop import Run
-from .match import is_finish
 from .models.scripted import ScriptedModel
 from .prompt import Prompt
 from .redact import redacted, redaction_rules, refuse_secrets
 from .review import pending_path, updated
 from .tools import Tool, Toolbox, load_tools
-from .trace import Trace, TraceStep
+from .trace import Trace, TraceStep, is_finish
 
 Confirm = Callable[[str], bool]
 """Gets a question for a person, before a tool that is marked unsafe is run."""

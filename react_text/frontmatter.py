@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from .errors import AuthorError, did_you_mean
+from .errors import AuthorError, did_you_mean, no_such_file
 
 FENCE = "---"
 _UTF_16 = re.compile(rb"(?:-\0){3}|(?:\0-){3}")  # the first line of a file without byte order mark
@@ -191,10 +191,10 @@ def read_bytes(path: str | Path) -> bytes:
         return Path(path).read_bytes()
     except IsADirectoryError:
         raise AuthorError("this is a folder, not a file", path=path) from None
+    except FileNotFoundError:
+        raise no_such_file(path) from None
     except OSError as error:
-        near = did_you_mean(Path(path).name, (p.name for p in Path(path).parent.glob("*")))
-        missing = isinstance(error, FileNotFoundError)
-        raise AuthorError(f"no such file{near}" if missing else str(error.strerror), path=path) from None
+        raise AuthorError(str(error.strerror), path=path) from None
 
 
 def decoded(data: bytes, path: str | Path | None = None) -> str:

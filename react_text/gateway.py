@@ -6,7 +6,6 @@ fault is to be answered; it raises `Mistake` for what the model should be told.
 
 from __future__ import annotations
 
-import re
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, MutableMapping
@@ -25,10 +24,8 @@ from .settings import Limits, Settings
 from .tools import ANSWER, Tool, Toolbox
 from .worker import Worker
 
-# What the engine's own texts put between the brackets of finish; a model that copies it has not answered, nor has one
-# that writes `the answer`, `<your answer>` or `...`.
+# What the engine's own texts put between the brackets of finish; a model that copies it has not answered.
 PLACEHOLDER = "answer"
-_NO_ANSWER = re.compile(r"[(<{\[\"']*(?:(?:the|your)[ _])?(?:final[ _])?answer(?:[ _]here)?[)>}\]\"'.]*|\.{3}|…", re.I)
 _MODEL_FAULTS = frozenset(["invalid_action", "tool_denied", "tool_missing", "tool_bad_args"])
 _NOTICES = 3
 BUDGETS = ("max_steps", "max_tool_calls", "max_seconds", "max_tokens", "max_cost")
@@ -170,7 +167,7 @@ class Gateway:
         answer = str(values.get("answer", ""))
         if not answer.strip():
             raise self._bad_arguments("empty_answer", FINISH)
-        if _NO_ANSWER.fullmatch(answer.strip()):
+        if answer == PLACEHOLDER:
             raise self._bad_arguments("placeholder_answer", FINISH, answer=answer)
         return answer
 

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from .agent import Agent
-from .errors import AuthorError, ServerError, did_you_mean
+from .errors import SERVER_FAILED, AuthorError, ServerError, did_you_mean, no_such_file
+from .files import project_root
 from .loop import Run
 from .match import Change, check_expectations, compare, expectations
 from .matching import Matching
@@ -33,10 +34,9 @@ from .templates import BUILT_IN
 from .tools import Tool, Toolbox, load_tools
 from .trace import Trace
 
-CHECKS = ("replay", "tools")
 # Why a run ended that a replay cannot find out by itself: the server, the clock, the meter, the user.
 _FROM_OUTSIDE = (
-    "llm_error", "llm_timeout", "context_overflow", "interrupted", "max_seconds", "max_tokens", "max_cost",
+    *SERVER_FAILED, "context_overflow", "interrupted", "max_seconds", "max_tokens", "max_cost",
 )  # fmt: skip
 _STAND_IN = "\ue000question\ue001"
 
@@ -105,14 +105,14 @@ class Library:
         return self._frames[key]
 
     def root(self, folder: Path, prompt: str) -> Path:
-        """The project of the traces in a folder: the nearest folder above with a setup.cfg, the one above `folder`
-        where there is none. Traces that were saved outside of the project that has their prompt belong to that of the
-        working folder."""
+        """The project of the traces in a folder. Traces that were saved outside of the project that has their prompt
+        belong to that of the working folder."""
         key = folder, prompt
         if key not in self._roots:
-            above, here = [folder.resolve(), *folder.resolve().parents], Path.cwd()
-            own = next((p for p in above if (p / "setup.cfg").is_file()), above[min(1, len(above) - 1)])
-            self._roots[key] = next((p for p in (own, *above, here, *here.parents) if (p / prompt).is_file()), own)
+            start, here = folder.resolve(), Path.cwd()
+            own = project_root(start)
+            places = (own, start, *start.parents, here, *here.parents)
+            self._roots[key] = next((p for p in places if (p / prompt).is_file()), own)
         return self._roots[key]
 
     def project(self, folder: Path) -> Project:
@@ -332,8 +332,7 @@ def collect(paths: Iterable[str | Path], suffixes: Sequence[str] = (".trace",)) 
         elif path.is_file():
             found[path] = None
         else:
-            near = did_you_mean(path.name, (p.name for p in path.parent.glob("*")))
-            raise AuthorError(f"no such file{near}", path=path)
+            raise no_such_file(path)
     return list(found)
 
 

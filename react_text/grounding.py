@@ -15,14 +15,11 @@ from fractions import Fraction
 from typing import Any, Literal, Protocol
 
 from .answer_forms import answer_form
-from .arguments import Parameter, read_arguments
 from .claims import Claim, Code, Day, Part, Time, claims, facts
-from .errors import Mistake, ReactTextError
+from .errors import Mistake
 from .forms import Form
-from .nearmiss import FINISH
 from .numbers import Known, Origin, Value
 from .numbers import Number as Amount
-from .parse import same_name
 from .spellings import spellings
 from .trace import Trace
 
@@ -74,7 +71,7 @@ class Grounding:
 
 def ground(trace: Trace) -> Grounding:
     """Where the numbers of a trace's answer came from."""
-    answer = _answer(trace)
+    answer = trace.answer
     if answer is None:
         return Grounding(None, ())
     sources = Sources(trace.task, trace.meta.get("inputs") or {})
@@ -115,18 +112,6 @@ class Grounds:
     def answer_form(self, steps: Sequence[Taken]) -> Form | None:
         """The form of an answer that holds no other numbers than those seen, None where the prompt does not want it."""
         return answer_form(self._sources.read(steps).spellings()) if self.mode == "decode" else None
-
-
-def _answer(trace: Trace) -> str | None:
-    if "answer" in trace.meta:
-        return str(trace.meta["answer"])
-    last = trace.steps[-1] if trace.steps else None
-    if last is None or last.tool is None or same_name(last.tool) != FINISH:
-        return None
-    try:
-        return str(read_arguments(last.arguments or "", [Parameter("answer")])["answer"])
-    except ReactTextError:
-        return (last.arguments or "").strip()
 
 
 class Sources:

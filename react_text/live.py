@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from .agent import Agent
-from .errors import AuthorError, ServerError
+from .errors import SERVER_FAILED, AuthorError, ServerError
 from .golden import Case, Library, collect
-from .match import Change, check_expectations, compare, is_finish
+from .match import Change, check_expectations, compare
 from .matching import Matching
 from .models.base import Model
 from .stats import mcnemar, wilson
 from .tools import Toolbox
-from .trace import Trace
+from .trace import Trace, is_finish
 
 _ALTERNATIVE = re.compile(r"~[0-9]+\Z")
 # A run is judged by what it came to, not by how its prompt and its front matter are worded.
@@ -252,7 +252,7 @@ class _Starter:
         run = self._agent(number).steps(self.question, variables=self.inputs)
         for _ in run:
             pass
-        if run.stop_reason in ("llm_error", "llm_timeout"):
+        if run.stop_reason in SERVER_FAILED:
             raise ServerError(run.message)
         trace, last = run.trace, len(run.steps)
         longest = f"{run.prompt.head}{trace.before(last)}{run.labels.cue(run.labels.thought, last)}"

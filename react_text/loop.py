@@ -24,6 +24,7 @@ from .nearmiss import FINISH
 from .observe import Observer, frame
 from .parse import Turn, parse_turn, reasoning
 from .prompt import OpenPrompt
+from .recorded import outcome_of
 from .records import Records
 from .result import Interrupted, Step
 from .scratchpad import NOTE, note_text
@@ -137,7 +138,7 @@ class Run(Records):
         except Mistake as mistake:
             came.kept = mistake.text if isinstance(mistake, ParseError) else came.kept
             came.error, came.observation = mistake.message, self.observer.mistake(mistake)
-            came.outcome, came.repeated = mistake.outcome, mistake.fields.get("result") or ""
+            came.outcome, came.repeated = outcome_of(mistake), mistake.fields.get("result") or ""
             self.stop_reason = self.gateway.verdict(mistake)
         came.seconds = time.monotonic() - started
         if self.settings.think == "keep" and (thinking := reasoning(asked.text, self.labels)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any
@@ -14,14 +14,15 @@ from .matching import Matching, close, is_number
 from .nearmiss import FINISH
 from .parse import same_name
 from .redact import redacted, redaction_rules
-from .trace import Trace, TraceStep
+from .trace import Trace, TraceStep, is_finish
 
 # From what a reviewer has to look at most closely to what is safe to wave through.
 CATEGORIES = ("new", "prompt", "answer", "path", "tool", "wording", "thought", "format")
 EXPECTATIONS = (
     "max_steps", "max_prompt_chars", "no_repeat", "forbid", "require", "answer", "stop_reason",
 )  # fmt: skip
-_FACTS = ("tools", "options", "answer", "stop_reason", "outcomes")
+FACTS = ("tools", "options", "answer", "stop_reason", "outcomes")
+"""What the front matter of a golden says of its run, beside the prompt."""
 
 
 @dataclass(frozen=True)
@@ -39,25 +40,15 @@ class Change:
         return f"{self.category}: step {self.step}: {self.message}" if self.step else f"{self.category}: {self.message}"
 
 
-def compare(
-    expected: Trace,
-    actual: Trace,
-    *,
-    wording_steps: Collection[int] = (),
-    matching: Matching | None = None,
-) -> list[Change]:
-    """What changed from a golden to a run, in the order of its steps.
-
-    `wording_steps` are steps of the run whose observation the engine has worded, besides those that the run's
-    `outcomes` name. `matching` is what the golden's `match:` key says when None. Raises AuthorError when `match:` or
-    `redact:` cannot be read.
-    """
+def compare(expected: Trace, actual: Trace, *, matching: Matching | None = None) -> list[Change]:
+    """What changed from a golden to a run, in the order of its steps. `matching` is what the golden's `match:` key says
+    when None. Raises AuthorError when `match:` or `redact:` cannot be read."""
     matching = matching or Matching.of(expected.meta.get("match"))
     rules = redaction_rules(expected.meta.get("redact"))
     if expected.body == actual.body and expected.labels == actual.labels and _same_facts(expected.meta, actual.meta):
         return []
     expected, actual = redacted(expected, rules), redacted(actual, rules)
-    return list(_Comparison(expected, actual, matching, wording_steps).changes())
+    return list(_Comparison(expected, actual, matching).changes())
 
 
 def check_expectations(
@@ -120,11 +111,6 @@ def expectations(given: Any) -> dict[str, Any]:
     return checked
 
 
-def is_finish(step: TraceStep) -> bool:
-    """Whether a step gives the answer."""
-    return step.tool is not None and same_name(step.tool) == same_name(FINISH)
-
-
 def call(step: TraceStep) -> str:
     """A step's action in one line."""
     if step.tool is None:
@@ -165,9 +151,8 @@ def _key(step: TraceStep) -> tuple[str, str]:
 class _Comparison:
     """One golden beside one run."""
 
-    def __init__(self, expected: Trace, actual: Trace, matching: Matching, wording_steps: Collection[int]) -> None:
+    def __init__(self, expected: Trace, actual: Trace, matching: Matching) -> None:
         self.expected, self.actual, self.matching = expected, actual, matching
-        self.wording_steps = {*wording_steps, *actual.outcomes}
         self.exact = matching.mode == "exact"
         self.lifted = False  # whether a rule has let pass what is another text
 
@@ -209,7 +194,7 @@ class _Comparison:
         elif self.exact:  # another call has another observation: that says nothing more
             if same and one.text != other.text:
                 yield from self._text(number, one, other)
-            yield from self._observation(number, own, one, other)
+            yield from self._observation(number, one, other)
 
     def _text(self, number: int, one: TraceStep, other: TraceStep) -> Iterator[Change]:
         if only_space_differs(one.text, other.text):
@@ -221,16 +206,16 @@ class _Comparison:
         else:
             self.lifted = True
 
-    def _observation(self, number: int, own: int, one: TraceStep, other: TraceStep) -> Iterator[Change]:
+    def _observation(self, number: int, one: TraceStep, other: TraceStep) -> Iterator[Change]:
         before, now = one.outcome, other.outcome
         refused, tool = before.startswith("mistake "), other.tool or one.tool or "the tool"
-        engine = own in self.wording_steps and (before == now or now.startswith("mistake ") or not now)
+        engine = now.startswith("mistake ") or (bool(now) and now == before)
         if one.observation is None or other.observation is None:
             if one.observation is not None:
                 yield Change("wording" if engine or refused else "tool", number, "has no observation now")
             elif other.observation is not None:
                 yield Change("wording" if engine else "tool", number, "has an observation now")
-        elif refused and not now and own not in self.wording_steps:
+        elif refused and not now:
             message = f"the engine no longer refuses this turn ({before.removeprefix('mistake ')}): the call is made"
             yield Change("wording", number, message)
         elif one.observation != other.observation:
@@ -263,8 +248,7 @@ class _Comparison:
         expected, actual = self.expected.meta, self.actual.meta
         described = "answer" in expectations(expected.get("expect"))
         if self.exact or not described:
-            one = _answer(self.expected)
-            other = _answer(self.actual)
+            one, other = self.expected.answer, self.actual.answer
             if one != other:
                 yield Change("answer", len(self.expected.steps), f"answers {_quoted(other)} instead of {_quoted(one)}")
         stops, wanted = actual.get("stop_reason"), expected.get("stop_reason")
@@ -276,18 +260,11 @@ class _Comparison:
 
 def _same_facts(expected: Mapping[str, Any], actual: Mapping[str, Any]) -> bool:
     """Whether a run repeats what its golden's front matter says of it."""
-    return all(expected[key] == actual.get(key) for key in _FACTS if key in expected)
+    return all(expected[key] == actual.get(key) for key in FACTS if key in expected)
 
 
 def _calls(step: TraceStep) -> str:
     return f"calls {call(step)}" if step.tool is not None else "has no readable action"
-
-
-def _answer(trace: Trace) -> Any:
-    if "answer" in trace.meta:
-        return trace.meta["answer"]
-    last = trace.steps[-1] if trace.steps else None
-    return last.arguments.strip() if last and is_finish(last) and last.arguments is not None else None
 
 
 def _quoted(answer: Any) -> str:

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from .display import printable
 from .grounding import Grounding
 from .labels import ARROW, Labels, label_line
-from .match import call, is_finish
+from .match import call
 from .output import without_surrogates
-from .trace import Trace, TraceStep
+from .trace import Trace, TraceStep, is_finish
 
 # They turn the direction of the text behind them, so that a line seems to say what it does not.
 _TURNING = re.compile("[\u202a-\u202e\u2066-\u2069]")

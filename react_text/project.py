@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from .errors import AuthorError, did_you_mean
+from .files import setup_cfg
 from .frontmatter import read_head
 from .matching import checked_rule
 
@@ -27,8 +28,7 @@ class Project:
 
 def find_project(start: Path) -> Project:
     """The defaults from the nearest setup.cfg in `start` or a folder above. Raises AuthorError."""
-    folder = start.resolve()
-    path = next((p / "setup.cfg" for p in [folder, *folder.parents] if (p / "setup.cfg").is_file()), None)
+    path = setup_cfg(start.resolve())
     if path is None:
         return Project()
     parser = configparser.ConfigParser(interpolation=None)

@@ -1,4 +1,4 @@
-"""Steps of a trace -> a world in which the tools answer as they did then."""
+"""What a tool did instead of giving a result <-> its outcome in a trace; and a world in which the tools do it again."""
 
 from __future__ import annotations
 
@@ -23,19 +23,22 @@ def recorded_world(steps: Sequence[TraceStep]) -> World:
     return world
 
 
+def outcome_of(mistake: Mistake) -> str:
+    """What a tool did instead of giving a result that could be used; "" for mistakes of the model."""
+    fields = mistake.fields
+    if mistake.message == "tool_raised":
+        return f"raised {fields['type']}: {fields['text']}"
+    if mistake.message == "empty_result":
+        return f"nothing {fields['result']}"
+    return f"timeout {fields['seconds']}" if mistake.message == "tool_timeout" else ""
+
+
 def given(outcome: str, observation: str, tool: str) -> str:
     """What a tool gave, by the outcome and the observation of its step. Raises Mistake when it failed."""
-    failure = failed(outcome, tool)
-    if failure is not None:
-        raise failure
-    nothing = outcome.startswith("nothing")
-    return "" if outcome == "empty" else outcome.removeprefix("nothing").lstrip(" ") if nothing else observation
-
-
-def failed(outcome: str, tool: str) -> Mistake | None:
-    """The failure of a tool that an outcome records (`raised TYPE: TEXT`, `timeout SECONDS`), or None."""
     how, _, what = outcome.partition(" ")
     if how == "raised":
         kind, _, text = what.partition(": ")
-        return tool_failed("tool_raised", tool, type=kind, text=text)
-    return tool_failed("tool_timeout", tool, seconds=what) if how == "timeout" else None
+        raise tool_failed("tool_raised", tool, type=kind, text=text)
+    if how == "timeout":
+        raise tool_failed("tool_timeout", tool, seconds=what)
+    return {"empty": "", "nothing": what.lstrip(" ")}.get(how, observation)

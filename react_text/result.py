@@ -18,8 +18,8 @@ class Step:
     `text` is the turn as the transcript holds it, `completion` what the model really wrote; `tool` and `arguments` are
     None when no action could be read; `observation` is None after finish. `error` names the mistake (`bad_arguments`,
     `no_action`, ...) or is "". `outcome` tells what a tool did when it gave no result: `empty`, `raised TYPE: TEXT`,
-    `timeout SECONDS`. `lossy` says that `text` alone would be read as another turn than `completion` was. Times are in
-    seconds.
+    `timeout SECONDS`, or `nothing RESULT` where the prompt has a policy for empty results. `lossy` says that `text`
+    alone would be read as another turn than `completion` was. Times are in seconds.
     """
 
     number: int

@@ -11,11 +11,10 @@ from .ask import Show
 from .errors import AuthorError
 from .golden import Case
 from .loop import Run
-from .match import is_finish
 from .models import open_model
 from .models.base import Model
 from .models.scripted import ScriptedModel
-from .trace import Trace
+from .trace import Trace, is_finish
 
 
 class Resumption:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import yaml
 
-from .errors import AuthorError, did_you_mean
+from .errors import AuthorError, did_you_mean, no_such_file
 from .files import write
 from .frontmatter import FENCE, Head, decoded, read_bytes, read_head, read_text, split_head, unix_lines
 from .golden import Outcome
@@ -125,7 +125,7 @@ def find_pending(paths: Iterable[str | Path]) -> list[Pending]:
             continue
         own = path if path.name.endswith(SUFFIX) else pending_path(path)
         if not own.is_file():
-            raise AuthorError("nothing is pending here" if path.is_file() else "no such file", path=path)
+            raise AuthorError("nothing is pending here", path=path) if path.is_file() else no_such_file(path)
         found[own] = None
     return [Pending(path) for path in found]
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .errors import AuthorError, did_you_mean
+from .errors import AuthorError, no_such_file
 from .files import common_folder
-from .match import Change, compare
+from .match import FACTS, Change, compare
 from .matching import Matching
 from .models.base import Usage
 from .plan.state import PlanState
@@ -18,7 +18,7 @@ from .recover import Log, LoggedRun
 from .trace import Trace
 
 # What a run says of itself: only where two runs both do can they differ in it.
-_FACTS = ("prompt_hash", "tools", "options", "answer", "stop_reason", "outcomes")
+_FACTS = ("prompt_hash", *FACTS)
 _SUFFIXES = (".trace", ".plan", ".jsonl")
 
 
@@ -87,8 +87,7 @@ def read_runs(name: str | Path) -> tuple[list[Recorded], list[str]]:
 def _runs(path: Path) -> tuple[dict[str, Recorded], list[str]]:
     """The runs of a file by what tells them apart: their numbers, or the stages of a plan."""
     if not path.exists():
-        near = did_you_mean(path.name, (p.name for p in path.parent.glob("*")))
-        raise AuthorError(f"no such file{near}", path=path)
+        raise no_such_file(path)
     if path.suffix == ".plan":
         traces = PlanState.load(path).traces
         if not traces:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,9 +33,16 @@ FAULTS: Mapping[str, tuple[str, ...]] = {
 """What may go wrong, and what a prompt may want done about it: `observe` lets the model read it and go on, `stop` ends
 the run. `retry` makes the same call once more by itself; `adjust` lets the model try other arguments once. When that
 fails as well, the run ends."""
-CONSTRAIN = ("off", "auto", "lazy")
-CONTEXT = ("verbatim", "elide")
-GROUNDING = ("off", "report", "observe", "decode")
+CHOICES: Mapping[str, tuple[str, ...]] = {
+    "on_budget": ("stop", "finish"),
+    "think": ("drop", "keep"),
+    "observations": ("verbatim", "guarded"),
+    "context": ("verbatim", "elide"),
+    "constrain": ("off", "auto", "lazy"),
+    "grounding": ("off", "report", "observe", "decode"),
+}
+"""Settings that are one of a few words, the default first."""
+_FLAGS = ("lenient", "scratchpad")
 
 
 @dataclass(frozen=True)
@@ -120,8 +128,7 @@ class Settings:
         """These settings with keywords laid over them. Names of limits and options may stand on their own
         (`max_steps=4`, `temperature=0.7`); `max_tokens` alone is that of one completion. Raises AuthorError."""
         values: dict[str, Any] = {}
-        limits: dict[str, Any] = dict(changes.pop("limits", None) or {})
-        options: dict[str, Any] = dict(changes.pop("options", None) or {})
+        limits, options = (_mapping(key, changes.pop(key, None)) for key in ("limits", "options"))
         for key, value in changes.items():
             if key in _OPTIONS:
                 options[key] = value
@@ -175,11 +182,19 @@ def make_options(values: Mapping[str, Any]) -> Options:
         raise AuthorError(f"options: max_tokens must be a whole number above 0, not {max_tokens!r}")
     if isinstance(temperature, bool) or not isinstance(temperature, (int, float)) or temperature < 0:
         raise AuthorError(f"options: temperature must be a number from 0 up, not {temperature!r}")
+    if not isinstance(own.get("seed", 0), (int, type(None))):
+        raise AuthorError(f"options: seed must be a whole number, not {own['seed']!r}")
     return Options(**own, extra={key: value for key, value in values.items() if key not in _OPTIONS})
 
 
+def _mapping(key: str, value: Any) -> dict[str, Any]:
+    if value is not None and not isinstance(value, Mapping):
+        raise AuthorError(f"{key} must be a mapping, not {value!r}")
+    return dict(value or {})
+
+
 def _faults(value: Any) -> dict[str, str]:
-    faults = dict(value or {})
+    faults = _mapping("faults", value)
     for fault, policy in faults.items():
         if fault not in FAULTS:
             raise AuthorError(f"faults: unknown fault {fault!r}{did_you_mean(str(fault), FAULTS)}")
@@ -201,22 +216,16 @@ def _repeats(value: Any) -> Repeats:
     return Repeats(**given)
 
 
-def _constrain(value: Any) -> str:
-    if value not in CONSTRAIN:
-        raise AuthorError(f"constrain must be {' or '.join(CONSTRAIN)}, not {value!r}")
+def _choice(key: str, value: Any) -> str:
+    if value not in CHOICES[key]:
+        raise AuthorError(f"{key} must be {' or '.join(CHOICES[key])}, not {value!r}")
     return str(value)
 
 
-def _grounding(value: Any) -> str:
-    if value not in GROUNDING:
-        raise AuthorError(f"grounding must be {' or '.join(GROUNDING)}, not {value!r}")
-    return str(value)
-
-
-def _context(value: Any) -> str:
-    if value not in CONTEXT:
-        raise AuthorError(f"context must be {' or '.join(CONTEXT)}, not {value!r}")
-    return str(value)
+def _flag(key: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise AuthorError(f"{key} must be true or false, not {value!r}")
+    return value
 
 
 def _prefill(value: Any) -> str:
@@ -228,10 +237,17 @@ def _prefill(value: Any) -> str:
 
 
 def _prices(value: Any) -> dict[str, float]:
-    prices = dict(value or {})
+    prices = _mapping("prices", value)
     if set(prices) - {"prompt", "completion"} or not all(isinstance(p, (int, float)) for p in prices.values()):
         raise AuthorError("prices must be {prompt: X, completion: Y}, in money per million tokens")
     return prices
+
+
+def _stop(value: Any) -> tuple[str, ...]:
+    strings = (value,) if isinstance(value, str) else value
+    if not isinstance(strings, Iterable) or not all(isinstance(each, str) for each in strings):
+        raise AuthorError(f"stop must be a list of texts, not {value!r}")
+    return tuple(strings)
 
 
 def _names(value: Any) -> tuple[str, ...] | None:
@@ -250,12 +266,11 @@ _COERCE: dict[str, Any] = {
     "faults": _faults,
     "repeats": _repeats,
     "prices": _prices,
-    "stop": lambda value: (value,) if isinstance(value, str) else tuple(value),
+    "stop": _stop,
     "prefill": _prefill,
     "chat_template": lambda value: checked(str(value)),
-    "constrain": _constrain,
-    "context": _context,
-    "grounding": _grounding,
+    **{key: partial(_choice, key) for key in CHOICES},
+    **{key: partial(_flag, key) for key in _FLAGS},
 }
 _READERS: dict[str, Any] = {
     "labels": lambda head, key: Labels.of(head.value(key)),
@@ -266,16 +281,10 @@ _READERS: dict[str, Any] = {
     "prices": lambda head, key: _prices(head.mapping(key)),
     "faults": lambda head, key: _faults(head.mapping(key)),
     "repeats": lambda head, key: _repeats(head.value(key)),
-    "on_budget": lambda head, key: head.choice(key, ("stop", "finish")),
-    "lenient": lambda head, key: head.flag(key),
-    "think": lambda head, key: head.choice(key, ("drop", "keep")),
-    "observations": lambda head, key: head.choice(key, ("verbatim", "guarded")),
-    "context": lambda head, key: head.choice(key, CONTEXT),
-    "scratchpad": lambda head, key: head.flag(key),
     "stop": lambda head, key: tuple(head.texts(key)),
     "prefill": lambda head, key: _prefill(head.text(key)),
     "chat_template": lambda head, key: checked(head.text(key), Path(head.path or "").parent),
-    "constrain": lambda head, key: head.choice(key, CONSTRAIN),
-    "grounding": lambda head, key: head.choice(key, GROUNDING),
+    **{key: lambda head, key: head.choice(key, CHOICES[key]) for key in CHOICES},
+    **{key: lambda head, key: head.flag(key) for key in _FLAGS},
 }
 SETTING_KEYS = tuple(_READERS)

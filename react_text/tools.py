@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
-from typing import Any, overload
+from typing import Any, TypeVar, overload
 
 from .arguments import Parameter, read_arguments
 from .errors import AuthorError, did_you_mean
@@ -21,6 +21,7 @@ from .nearmiss import FINISH
 from .parse import same_name
 
 Function = Callable[..., Any]
+F = TypeVar("F", bound=Function)
 ToolSource = Function | str | Path | Mapping[str, Function] | Iterable["ToolSource"]
 
 _OPTIONS = "__react_text_options__"
@@ -47,7 +48,7 @@ class ToolOptions:
 
 
 @overload
-def tool(function: Function, /) -> Function: ...
+def tool(function: F, /) -> F: ...
 @overload
 def tool(
     *,
@@ -57,7 +58,7 @@ def tool(
     timeout: float | None = None,
     multiline: bool = False,
     unsafe: bool = False,
-) -> Callable[[Function], Function]: ...
+) -> Callable[[F], F]: ...
 def tool(function: Function | None = None, /, **options: Any) -> Any:
     """Mark a function as a tool: `@tool`, or `@tool(name=..., repeatable=True)`; see ToolOptions. The function stays
     an ordinary function."""

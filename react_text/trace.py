@@ -15,6 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, get_args
 
+from .arguments import ArgumentError
 from .errors import AuthorError, ParseError, did_you_mean
 from .frontmatter import Head, decoded, read_bytes, read_head, split_head, typed, unix_lines
 from .labels import ARROW, NUMBERED, PLAIN, Labels
@@ -31,8 +32,10 @@ from .layout import (
     unframed,
 )
 from .models.base import Finish
+from .nearmiss import FINISH
 from .output import without_surrogates
-from .parse import parse_turn
+from .parse import parse_turn, same_name
+from .tools import ANSWER
 
 # In the order in which they are written. Scalars are texts, whatever YAML would make of them: the answer `yes` stays
 # `yes`.
@@ -54,7 +57,7 @@ class TraceStep:
     when the turn has no readable action; `observation` is None when none follows.
 
     `completion` is what the model wrote, `finish` how that ended; `outcome` is what came of the action when it was not
-    a result: `empty`, `raised TYPE: TEXT`, `timeout SECONDS`, `mistake KIND`.
+    a result: `empty`, `nothing RESULT`, `raised TYPE: TEXT`, `timeout SECONDS`, `mistake KIND`.
     """
 
     text: str
@@ -197,6 +200,19 @@ class Trace:
         """What came of a turn's action, where it was not a result."""
         return dict(self.meta.get("outcomes") or {})
 
+    @cached_property
+    def answer(self) -> str | None:
+        """What the run has answered: what the front matter says, or else what the last step does; None when nothing."""
+        if self.meta.get("answer") is not None:  # also one that was given when a budget had run out
+            return str(self.meta["answer"])
+        last = self.steps[-1] if self.steps else None
+        if last is None or not is_finish(last) or self.meta.get("stop_reason") not in ("success", None):
+            return None
+        try:
+            return str(ANSWER.read(last.arguments or "")["answer"])
+        except ArgumentError:
+            return (last.arguments or "").strip()
+
     def before(self, step: int) -> str:
         """The body up to a step (from 1): what the model saw behind the head of the prompt, but for the cue."""
         rows = self._rows
@@ -250,6 +266,11 @@ class Trace:
             return find_rows(self._lines, self.labels, self.spans)
         except AuthorError as error:
             raise AuthorError(error.message, path=self.path, line=self.first_line + (error.line or 1) - 1) from None
+
+
+def is_finish(step: TraceStep) -> bool:
+    """Whether a step gives the answer."""
+    return step.tool is not None and same_name(step.tool) == same_name(FINISH)
 
 
 _PRESETS = {NUMBERED: "numbered", ARROW: "arrow"}

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from .charts import Chart, chart
 from .diff import story
-from .entries import Entry, Rate, answer_of
+from .entries import Entry, Rate
 from .errors import AuthorError
 from .files import common_folder, write
 from .grounding import Grounding, ground
@@ -135,7 +135,7 @@ def _view(id: str, entry: Entry, common: str) -> View:
 
 
 def _fill(view: View, run: Recorded) -> None:
-    trace, answer = run.trace, answer_of(run.trace)
+    trace, answer = run.trace, run.trace.answer
     grounding = ground(trace) if answer is not None else Grounding(None, ())
     answer, found = grounding.answer or answer, sources(grounding, view.id)
     view.steps = list(steps(trace, found, view.id))

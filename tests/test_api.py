@@ -126,6 +126,17 @@ def test_an_agent_needs_a_model() -> None:
         ({"limits": {"max_steps": 0}}, "max_steps must be a number above 0"),
         ({"labels": "fancy"}, "plain, numbered or a mapping"),
         ({"prices": {"promt": 1}}, "prices must be"),
+        ({"on_budget": "finsh"}, "on_budget must be stop or finish, not 'finsh'"),
+        ({"think": "kept"}, "think must be drop or keep"),
+        ({"observations": "guard"}, "observations must be verbatim or guarded"),
+        ({"lenient": "false"}, "lenient must be true or false, not 'false'"),
+        ({"scratchpad": 1}, "scratchpad must be true or false"),
+        *[({key: 3}, f"{key} must be a mapping, not 3") for key in ("limits", "options", "faults", "prices")],
+        ({"stop": 3}, "stop must be a list of texts, not 3"),
+        ({"stop": [3]}, "stop must be a list of texts"),
+        ({"allow": 3}, "allow must be a list of tools, not 3"),
+        ({"seed": "x"}, "options: seed must be a whole number, not 'x'"),
+        ({"prefill": "{{ question"}, "prefill: unexpected end of template"),
     ],
 )
 def test_settings_that_are_none(settings: dict[str, Any], message: str) -> None:
@@ -222,3 +233,14 @@ def test_tool_options_are_part_of_the_api() -> None:
         return "high"
 
     assert play(*[act("tide[]")] * 3, finish(), tools=[tide]).result.ok
+
+
+def test_a_decorated_function_keeps_its_type(tmp_path: Path) -> None:
+    """For the author's own type checker."""
+    (tmp_path / "tide.py").write_text(
+        "from react_text import tool\n\n@tool(pure=True)\ndef tide(day: int) -> str:\n    return str(day)\n\n"
+        "tide('high')\n"
+    )
+    command = [sys.executable, "-m", "mypy", "--cache-dir", str(ROOT / ".mypy_cache"), str(tmp_path / "tide.py")]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert 'Argument 1 to "tide" has incompatible type "str"; expected "int"' in done.stdout

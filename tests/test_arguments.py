@@ -358,6 +358,11 @@ def test_a_single_number_may_be_named() -> None:
     assert read_arguments("number: 7", [Parameter("number", int)]) == {"number": 7}
 
 
+def test_the_only_value_that_is_possible_is_no_copied_usage() -> None:
+    unit = Parameter("unit", Literal["kg"])
+    assert read_arguments("load: 3, unit: kg", [Parameter("load", int), unit]) == {"load": 3, "unit": "kg"}
+
+
 def test_a_usage_that_is_copied_is_no_call() -> None:
     with pytest.raises(ArgumentError, match="city has its type for a value"):
         read_arguments("city: str, days: int = 1", [Parameter("city"), Parameter("days", int, 1)])

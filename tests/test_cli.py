@@ -150,6 +150,16 @@ def test_setup_cfg_names_the_model(environment: dict[str, str], tmp_path: Path) 
     assert done.returncode == 2 and "did you mean model?" in done.stderr
 
 
+def test_eval_takes_the_model_of_setup_cfg(environment: dict[str, str], tmp_path: Path) -> None:
+    script = "Question: x\nThought: a\nAction: finish[four]\n"
+    (tmp_path / "four.trace").write_text(script)
+    (tmp_path / "setup.cfg").write_text(f"[react_text]\nmodel = scripted:{tmp_path}/four.trace\n")
+    (tmp_path / "p.j2").write_text('{% extends "react.j2" %}')
+    (tmp_path / "tasks.yaml").write_text("prompt: p.j2\ntasks:\n- {id: a, question: How many, answer: four}\n")
+    done = run(environment, "eval", tmp_path / "tasks.yaml")
+    assert (done.returncode, done.stdout[:6]) == (0, "1 of 1"), done.stderr
+
+
 def test_ctrl_c_ends_the_run_as_interrupted_with_its_trace_saved(environment: dict[str, str], tmp_path: Path) -> None:
     tools = tmp_path / "slow.py"
     tools.write_text("import time\n\ndef wait(text):\n    print('waiting', flush=True)\n    time.sleep(60)\n")

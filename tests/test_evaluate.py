@@ -50,6 +50,13 @@ def test_an_answer_that_is_not_finished_counts_for_nothing() -> None:
     assert not scores[0].solved
 
 
+def test_a_task_sets_variables_of_its_prompt(tmp_path: Path) -> None:
+    (tmp_path / "p.j2").write_text('---\ninputs: {port: none}\n---\n{% extends "react.j2" %}')
+    (tmp_path / "tasks.yaml").write_text(GOOD.replace("id: a", "id: a, variables: {port: Skerry}"))
+    (score,) = evaluate(load_tasks(tmp_path / "tasks.yaml"), ScriptedModel([" x\nAction: finish[4]"]))
+    assert score.solved and score.result.trace.meta["inputs"] == {"port": "Skerry"}
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -58,6 +65,7 @@ def test_an_answer_that_is_not_finished_counts_for_nothing() -> None:
         (GOOD.replace("answer", "anwser"), "needs id, question and answer"),
         (GOOD.replace("'4'", "'('"), "no regular expression"),
         (GOOD.replace("id: a", "id: a, hop: 2"), "did you mean hops?"),
+        (GOOD.replace("id: a", "id: a, variables: port"), "variables must be a mapping"),
     ],
 )
 def test_a_wrong_data_set_is_an_author_error(tmp_path: Path, text: str, message: str) -> None:

@@ -488,27 +488,3 @@ def test_last_words_with_numbered_labels() -> None:
     result = react("Q?", writer, Harbour().tools, max_steps=1, on_budget="finish", labels="numbered")
     assert writer.prompts[1].endswith("\nAction 2: finish[")
     assert result.answer == "240 m"
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        "answer",
-        "Answer",
-        "the answer",
-        "(the answer)",
-        "<your answer>",
-        "final_answer",
-        "...",
-        "…",
-        "your answer here.",
-    ],
-)
-def test_a_placeholder_is_no_answer(answer: str) -> None:
-    run = play(f" Done.\nAction: finish[{answer}]", finish("240 m"))
-    assert (run.result.steps[0].error, run.result.answer) == ("placeholder_answer", "240 m")
-
-
-@pytest.mark.parametrize("answer", ["the answer is 4", "no answer", "answers", "240...", "The Answer Key"])
-def test_an_answer_may_speak_of_answers(answer: str) -> None:
-    assert play(f" Done.\nAction: finish[{answer}]").result.answer == answer

@@ -257,6 +257,13 @@ def test_the_answer_of_a_trace_that_does_not_name_it(last: str, answer: str | No
     assert ground(Trace.record("Question: x?\n", [(last, None)])).answer == answer
 
 
+@pytest.mark.parametrize("stop_reason", ["max_steps", "tool_bad_args:finish"])
+def test_a_run_without_an_answer_has_none(stop_reason: str) -> None:
+    meta = {"answer": None, "stop_reason": stop_reason}  # as the trace of a run has it
+    for run in (meta, {"stop_reason": stop_reason}):
+        assert ground(Trace.record("Question: x?\n", [("Action: finish[answer]", None)], meta=run)).answer is None
+
+
 @pytest.mark.parametrize(
     "piece", ["1", "1,", "1,000 ", "2026-07-", "12:05 ", "1.1.", "July ", "a1", "\n1. ", "seven ", "step 1 ", "- - "]
 )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import AuthorError
 from ..files import write
 from ..frontmatter import decoded
-from .common import AUTHOR, DONE, INTERRUPTED, NO_ANSWER, Register, check_writable, edit_file, variables
+from .common import AUTHOR, DONE, INTERRUPTED, NO_ANSWER, Register, check_writable, chosen_model, edit_file, variables
 
 if TYPE_CHECKING:
     from ..agent import Agent
@@ -236,18 +236,13 @@ def _session(arguments: argparse.Namespace) -> Session:
 
 def _proposer(arguments: argparse.Namespace, agent: Agent) -> Callable[[int], Model]:
     """The model behind `:model`, opened when it is first asked. A script goes on at the same step."""
-    from ..models import auto_model, open_model
     from ..models.scripted import ScriptedModel
-    from ..project import find_project
 
     spec: str = arguments.model or "auto"
 
     @cache
     def opened() -> Model:
-        if spec != "auto":
-            return open_model(spec)
-        folder = agent.prompt.path.parent if agent.prompt.path else Path()
-        model: Model = auto_model(None, find_project(folder).model)[0]
+        model: Model = chosen_model(spec, agent.prompt.path.parent if agent.prompt.path else Path())[0]
         return model
 
     if spec.startswith("scripted:"):

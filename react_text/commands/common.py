@@ -37,6 +37,27 @@ def variables(arguments: argparse.Namespace) -> dict[str, str]:
     return {name: value for name, _, value in pairs}
 
 
+def chosen_model(
+    spec: str | None,
+    folder: Path,
+    demo: Path | None = None,
+    *,
+    timeout: float | None = None,
+    scripted: Callable[[Path], Any] | None = None,
+) -> tuple[Any, str]:
+    """The model of a command, and a notice for the user: the one that --model names, or else what `auto_model` finds
+    for the project of `folder`. `timeout` (seconds) goes before the project's; `scripted` makes a model of the demo.
+    Raises AuthorError, and ServerError for a server that does not answer."""
+    from ..models import auto_model, open_model
+    from ..project import find_project
+
+    project = find_project(folder)
+    timeout = timeout or project.timeout
+    if spec and spec != "auto":
+        return open_model(spec, timeout=timeout), ""
+    return auto_model(demo, project.model, timeout, **({"scripted": scripted} if scripted else {}))
+
+
 def settings(arguments: argparse.Namespace) -> dict[str, Any]:
     """The --set arguments, their values read as in front matter. Raises AuthorError."""
     from ..frontmatter import read_head

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from ..errors import AuthorError
-from .common import DONE, NO_ANSWER, Register, settings
+from .common import DONE, NO_ANSWER, Register, chosen_model, settings
 
 
 def register(command: Register) -> None:
@@ -26,13 +26,14 @@ def register(command: Register) -> None:
 def run_evaluation(arguments: argparse.Namespace) -> int:
     """`react-text eval DATA...`"""
     from ..evaluate import Score, evaluate, load_tasks, summary, wanted
-    from ..models import auto_model, open_model
 
     tasks = [task for path in arguments.data for task in load_tasks(path)]
     chosen = list(wanted(tasks, arguments.split))
     if not chosen:
         raise AuthorError(f"no task has the split {arguments.split!r}", path=arguments.data[0])
-    model = open_model(arguments.model) if arguments.model else auto_model(None)[0]
+    model, notice = chosen_model(arguments.model, chosen[0].prompt.parent)
+    if notice:
+        print(f"# {notice}", file=sys.stderr)
 
     def show(score: Score) -> None:
         answer = score.result.answer if score.result.answer is not None else f"({score.result.stop_reason})"

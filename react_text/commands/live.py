@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import AuthorError, ServerError
 from ..files import write
-from .common import DONE, INTERRUPTED, NO_ANSWER, SERVER, Register, check_writable, fail, settings
+from .common import DONE, INTERRUPTED, NO_ANSWER, SERVER, Register, check_writable, chosen_model, fail, settings
 from .run import follow, run_options
 
 if TYPE_CHECKING:
@@ -73,20 +73,13 @@ def run_resume(arguments: argparse.Namespace) -> int:
     """`react-text resume FILE`"""
     from ..display import Display
     from ..log import default_log
-    from ..models import auto_model, open_model
-    from ..project import find_project
     from ..resume import Resumption
 
     resumption = Resumption(arguments.file, step=arguments.step)
-    project = find_project(resumption.case.root)
-    timeout = arguments.timeout or project.timeout
-    notice = ""
-    model: Any = arguments.model
-    if not model or model == "auto":
+    model, notice = arguments.model, ""
+    if not (model or "").startswith("scripted:"):  # a script goes on at the step of the run, see Resumption.agent
         # Not the prompt's demo: its turns know nothing of what this run has seen.
-        model, notice = auto_model(None, project.model, timeout)
-    elif not model.startswith("scripted:"):
-        model = open_model(model, timeout=timeout)
+        model, notice = chosen_model(model, resumption.case.root, timeout=arguments.timeout)
     given = {"max_steps": arguments.max_steps, "chat_template": arguments.chat_template}
     agent = resumption.agent(model, **{key: value for key, value in given.items() if value is not None})
     log = arguments.log or default_log(arguments.file.stem)
@@ -135,22 +128,17 @@ def run_live(arguments: argparse.Namespace) -> int:
 
 def _variants(arguments: argparse.Namespace) -> list[Variant]:
     from ..live import Variant
-    from ..models import auto_model, open_model
-    from ..project import find_project
 
+    folder = arguments.paths[0] if arguments.paths else Path("traces")
     pairs = [(name, getattr(arguments, name, None)) for name in ("models", "prompts")]
     for name, given in pairs:
         if given and (given.count(",") != 1 or (name == "models" and (arguments.model or arguments.prompts))):
             raise AuthorError("--models and --prompts each compare two, A,B; --models replaces --model and --prompts")
     if getattr(arguments, "models", None):
-        return [Variant(spec, open_model(spec)) for spec in arguments.models.split(",")]
-    project = find_project(arguments.paths[0] if arguments.paths else Path("traces"))
-    if arguments.model:
-        model = open_model(arguments.model, timeout=project.timeout)
-    else:
-        model, notice = auto_model(None, project.model, project.timeout)
-        if notice:
-            print(f"# {notice}", file=sys.stderr)
+        return [Variant(spec, chosen_model(spec, folder)[0]) for spec in arguments.models.split(",")]
+    model, notice = chosen_model(arguments.model, folder)
+    if notice:
+        print(f"# {notice}", file=sys.stderr)
     if getattr(arguments, "prompts", None):
         return [Variant(path, model, Path(path)) for path in arguments.prompts.split(",")]
     return [Variant(model.name, model)]

@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .common import DONE, INTERRUPTED, NO_ANSWER, SERVER, Register, check_writable, fail
+from ..errors import SERVER_FAILED
+from .common import DONE, INTERRUPTED, NO_ANSWER, SERVER, Register, check_writable, chosen_model, fail
 
 if TYPE_CHECKING:
     from ..display import Display
@@ -71,24 +72,20 @@ def run_plan(arguments: argparse.Namespace) -> int:
         print(json.dumps(state.as_dict(), ensure_ascii=False, indent=2))
     else:
         print("\n".join(_result(state)))
-    if state.stop_reason in ("llm_error", "llm_timeout"):
+    if state.stop_reason in SERVER_FAILED:
         return fail(f"{state.stop_reason}; go on with: react-text plan {arguments.prompt} --resume {out}", SERVER)
     return DONE if state.answer else NO_ANSWER
 
 
 def _model(arguments: argparse.Namespace, prompt: Prompt) -> tuple[Model | PlanScript, str]:
-    from ..models import auto_model, open_model
     from ..plan import PlanScript
-    from ..project import find_project
 
     spec = arguments.model or "auto"
     if spec.startswith("scripted:") and spec.endswith(".plan"):
         return PlanScript.load(Path(spec.removeprefix("scripted:"))), ""
-    project = find_project(arguments.prompt.parent)
-    timeout = arguments.timeout or project.timeout
-    if spec != "auto":
-        return open_model(spec, timeout=timeout), ""
-    return auto_model(prompt.plan.demo if prompt.plan else None, project.model, timeout, PlanScript.load)
+    demo = prompt.plan.demo if prompt.plan else None
+    folder = arguments.prompt.parent
+    return chosen_model(spec, folder, demo, timeout=arguments.timeout, scripted=PlanScript.load)
 
 
 def _result(state: PlanState) -> list[str]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import AuthorError
+from ..errors import SERVER_FAILED, AuthorError, ContextOverflow
 from ..files import write
 from .common import (
     AUTHOR,
@@ -20,6 +20,7 @@ from .common import (
     SERVER,
     Register,
     check_writable,
+    chosen_model,
     fail,
     prompt_arguments,
     variables,
@@ -64,18 +65,10 @@ def run_prompt(arguments: argparse.Namespace) -> int:
     from ..agent import Agent
     from ..display import Display
     from ..log import default_log
-    from ..models import auto_model, open_model
-    from ..project import find_project
     from ..prompt import Prompt
 
     prompt = Prompt.load(arguments.prompt)
-    project = find_project(arguments.prompt.parent)
-    timeout = arguments.timeout or project.timeout
-    notice = ""
-    if arguments.model and arguments.model != "auto":
-        model = open_model(arguments.model, timeout=timeout)
-    else:
-        model, notice = auto_model(prompt.demo, project.model, timeout)
+    model, notice = chosen_model(arguments.model, arguments.prompt.parent, prompt.demo, timeout=arguments.timeout)
     given = {"max_steps": arguments.max_steps, "chat_template": arguments.chat_template}
     agent = Agent(prompt, model=model, **{key: value for key, value in given.items() if value is not None})
     log = arguments.log or default_log(arguments.prompt.stem)
@@ -128,16 +121,14 @@ def follow(run: Run, arguments: argparse.Namespace, display: Display | None, not
         fail(f"{result.stop_reason}: {result.message}", 0)
     if code is not None:
         return code
-    if result.stop_reason in ("llm_error", "llm_timeout", "context_overflow"):
+    if result.stop_reason in (*SERVER_FAILED, ContextOverflow.stop_reason):
         return SERVER
     return DONE if result.answer is not None else NO_ANSWER
 
 
 def render_prompt(arguments: argparse.Namespace) -> int:
     """`react-text render PROMPT [QUESTION]`"""
-    from ..models import auto_model, open_model
     from ..models.chat_template import find_template
-    from ..project import find_project
     from ..prompt import Prompt
     from ..show import prompt_of, with_marks
 
@@ -152,10 +143,8 @@ def render_prompt(arguments: argparse.Namespace) -> int:
     given = {} if arguments.chat_template is None else {"chat_template": arguments.chat_template}
     setting = prompt.settings.override(**given).chat_template
     model = None
-    if arguments.model:
-        model = open_model(arguments.model)
-    elif setting == "auto":
-        model, _ = auto_model(prompt.demo, find_project(arguments.prompt.parent).model)
+    if arguments.model or setting == "auto":
+        model, _ = chosen_model(arguments.model, arguments.prompt.parent, prompt.demo)
     template = find_template(setting, model)
     if template:
         text = template.wrap(text)

@@ -19,10 +19,9 @@ from ..frontmatter import read_text
 from ..labels import NUMBERED, PLAIN, Labels, label_line
 from ..layout import framed, unframed
 from ..loop import turn_line
-from ..match import is_finish
 from ..nearmiss import FINISH
 from ..parse import parse_turn
-from ..trace import Trace
+from ..trace import Trace, is_finish
 from .langchain import action_line
 
 _ROLES = {"human": "user", "gpt": "assistant", "function": "tool", "observation": "tool", "developer": "system"}

@@ -6,8 +6,7 @@ import re
 
 from ..display import printable
 from ..labels import ARROW
-from ..match import is_finish
-from ..trace import Trace, TraceStep
+from ..trace import Trace, TraceStep, is_finish
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~])")
 

@@ -17,10 +17,9 @@ from ..errors import AuthorError, did_you_mean
 from ..formats import Imported, file_name, numbered
 from ..frontmatter import read_text
 from ..labels import ARROW, NUMBERED, PLAIN, Labels
-from ..match import is_finish
 from ..prompt import Prompt
 from ..tools import load_tools
-from ..trace import Trace
+from ..trace import Trace, is_finish
 
 _TURNS = ((NUMBERED, r"^(?:Thought|Action) ([0-9]+):"), (PLAIN, r"^(?:Thought|Action)():"), (ARROW, r"^>()"))
 _TASK = re.compile(r"^([A-Za-z][\w ]{0,40}):", re.M)

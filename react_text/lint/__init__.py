@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import AuthorError, did_you_mean
+from ..errors import AuthorError, did_you_mean, no_such_file
 from .context import File, Found, Library, TraceFile
-from .rules import ERROR, EXPECTED, INFO, RULES, WARNING, Rule
+from .rules import EXPECTED, RULES, Rule
 
 
 @dataclass(frozen=True)
@@ -70,8 +70,7 @@ def find_files(paths: Iterable[str | Path]) -> list[Path]:
             inside = [*path.rglob("*.trace"), *path.rglob("*.j2")]
             found += sorted(p for p in inside if not p.name.startswith("_") and p.name != "observe.j2")
         elif not path.exists():
-            siblings = (p.name for p in path.parent.glob("*"))
-            raise AuthorError(f"no such file{did_you_mean(path.name, siblings)}", path=path)
+            raise no_such_file(path)
         elif path.suffix not in (".trace", ".j2"):
             raise AuthorError("lint reads traces (.trace) and prompts (.j2)", path=path)
         else:
@@ -122,4 +121,4 @@ def _place(finding: Finding) -> tuple[str, int, int, str]:
     return str(finding.path), finding.line, finding.column, finding.rule.code
 
 
-__all__ = ["ERROR", "INFO", "RULES", "WARNING", "Finding", "Report", "Rule", "find_files", "lint"]
+__all__ = ["RULES", "Finding", "Report", "Rule", "find_files", "lint"]

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 from ..errors import AuthorError, did_you_mean
-from .base import Completion, Finish, Model, OnText, Options, Usage
-from .scripted import CallableModel, ScriptedModel, as_model
+from .base import Model
+from .scripted import ScriptedModel, as_model
 
 KINDS = (
     "llamacpp", "vllm", "ollama", "tgi", "sglang", "lmstudio", "koboldcpp", "tabbyapi", "textgen", "openrouter",
@@ -19,6 +20,7 @@ KINDS = (
 """What a server can be named as, in front of its URL: `ollama+http://host:11434`."""
 
 _WEB = ("http", "https")
+_HOST = re.compile(r"[\w.-]+:\d+(?:/\S*)?")
 _SCHEMES = (*_WEB, *(f"{kind}+{web}" for kind in KINDS for web in _WEB), "scripted", "local", "human", "auto")
 
 
@@ -52,14 +54,17 @@ def open_model(spec: str | Model | Callable[..., Any], *, timeout: float | None 
         return LlamaCpp(shared_server(spec.removeprefix("local").removeprefix(":")).url, **options)
     scheme, colon, rest = spec.partition(":")
     if not colon or scheme not in _SCHEMES:
-        near = did_you_mean(scheme, _SCHEMES)
-        raise AuthorError(f"model {spec!r} is not understood{near}; give a URL or scripted:FILE.trace")
+        near = f" (did you mean http://{spec}?)" if _HOST.fullmatch(spec) else did_you_mean(scheme, _SCHEMES)
+        raise AuthorError(f"model {_shown(spec)} is not understood{near}; give a URL or scripted:FILE.trace")
     if scheme == "scripted":
         return ScriptedModel.from_trace(rest)
     kind, _, scheme = scheme.rpartition("+")
-    parts = urlsplit(f"{scheme}:{rest}")
+    try:
+        parts = urlsplit(f"{scheme}:{rest}")
+    except ValueError as error:
+        raise AuthorError(f"model {_shown(spec)} is no URL: {error}") from None
     if not parts.hostname:
-        raise AuthorError(f"model {spec!r} names no host")
+        raise AuthorError(f"model {_shown(spec)} names no host")
     options |= _settings(parts.query, kind)
     url = urlunsplit((parts.scheme, parts.netloc, parts.path.rstrip("/"), "", ""))
     from .detect import SERVERS, identify
@@ -98,6 +103,12 @@ def auto_model(
     raise AuthorError(f"{reason} and the prompt has no demo: give --model URL or set REACT_TEXT_MODEL")
 
 
+def _shown(spec: str) -> str:
+    from .connection import without_password
+
+    return repr(without_password(spec))
+
+
 def _settings(query: str, kind: str) -> dict[str, Any]:
     """The settings in the query of a URL. Raises AuthorError."""
     known = {**_SETTINGS, "prefill": _flag} if kind == "chat" else _SETTINGS
@@ -123,9 +134,3 @@ _SETTINGS: dict[str, Callable[[str], Any]] = {
     "total_timeout": float,
     "retry_seconds": float,
 }
-
-
-__all__ = [
-    "KINDS", "CallableModel", "Completion", "Finish", "Model", "OnText", "Options", "ScriptedModel", "Usage",
-    "as_model", "auto_model", "open_model",
-]  # fmt: skip

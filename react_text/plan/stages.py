@@ -10,7 +10,7 @@ from typing import Any
 
 from ..agent import Agent
 from ..ask import Show
-from ..errors import ServerError
+from ..errors import SERVER_FAILED, ServerError
 from ..gateway import Calls, World
 from ..loop import Run
 from ..models.base import Model
@@ -18,8 +18,6 @@ from ..prompt import Prompt
 from ..result import Interrupted, Result, Step
 from .script import PlanScript
 from .state import PlanState
-
-_SERVER_FAILED = ("llm_error", "llm_timeout")
 
 
 @dataclass(frozen=True)
@@ -118,7 +116,7 @@ class Stages:
                 self.state.warn(f"{key}: {warning}")
             if result.ungrounded:
                 self.state.warn(f"{key}: these numbers have no source: {', '.join(result.ungrounded)}")
-        if result.stop_reason in _SERVER_FAILED:
+        if result.stop_reason in SERVER_FAILED:
             error = ServerError(result.message)
             error.stop_reason = result.stop_reason
             raise error
