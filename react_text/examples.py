@@ -42,15 +42,11 @@ def choose(question: str, paths: Sequence[Path], count: int, labels: Labels) -> 
     Similarity is BM25 over the words of the questions; of equals the one whose name sorts first is taken. Raises
     AuthorError.
     """
-    others = without_answer(question, paths, labels)
-    scores = _bm25(_words(question), [_words(question_of(read_example(path), labels)) for path in others])
+    questions = {path: question_of(read_example(path), labels) for path in paths}
+    others = [path for path in paths if not same_question(questions[path], question)]
+    scores = _bm25(_words(question), [_words(questions[path]) for path in others])
     ranked = sorted(zip(others, scores, strict=True), key=lambda pair: (-pair[1], pair[0].name, pair[0]))
     return [path for path, _ in reversed(ranked[:count])]
-
-
-def without_answer(question: str, paths: Sequence[Path], labels: Labels) -> list[Path]:
-    """The examples that do not ask the same question. Raises AuthorError."""
-    return [path for path in paths if not same_question(question_of(read_example(path), labels), question)]
 
 
 def read_example(path: str | Path) -> str:

@@ -17,7 +17,7 @@ import jinja2
 from jinja2 import meta, nodes
 
 from .errors import AuthorError, did_you_mean
-from .examples import choose, find_examples, read_example, without_answer
+from .examples import choose, find_examples, read_example
 from .files import project_root
 from .frontmatter import Head, read_head, read_text, split_head, unix_lines
 from .models.base import PromptText
@@ -27,7 +27,7 @@ from .settings import SETTING_KEYS, Limits, Settings
 from .templates import BUILT_IN, environment, find_source, references
 from .tools import Toolbox
 
-KEYS = ("question", "tools", "examples", "pick", "always", "demo", "inputs", "lint", "plan", *SETTING_KEYS)
+KEYS = ("question", "tools", "examples", "pick", "demo", "inputs", "lint", "plan", *SETTING_KEYS)
 _PER_STEP = frozenset(["step", "remaining", "notes", "elided"])
 _OWN = {"question", "tools", "examples", "transcript", "limits", "labels", "label", "cue", "trace_begins", *_PER_STEP}
 
@@ -40,7 +40,7 @@ _BEGINS, _TRANSCRIPT, _CUE = "\0begins\0", "\0transcript\0", "\0cue\0"
 class Prompt:
     """A loaded prompt file. Paths in it are relative to the file's folder; `trees` are the syntax trees of the template
     and of all that it extends or includes, each with its path. With `pick`, a run is shown so many of the `examples`,
-    those most like its question, behind those of `always`."""
+    those most like its question."""
 
     template: jinja2.Template
     trees: tuple[tuple[str, nodes.Template], ...] = ()
@@ -50,7 +50,6 @@ class Prompt:
     tools: tuple[Path, ...] = ()
     examples: tuple[Path, ...] = ()
     pick: int | None = None
-    always: tuple[Path, ...] = ()
     demo: Path | None = None
     inputs: Mapping[str, Any] = field(default_factory=dict)
     plan: PlanSettings | None = None
@@ -73,7 +72,6 @@ class Prompt:
         except jinja2.TemplateNotFound as error:
             near = did_you_mean(str(error.name), (p.name for p in [*path.parent.glob("*.j2"), *BUILT_IN.glob("*.j2")]))
             raise AuthorError(f"template {str(error.name)!r} is not found{near}", path=path) from None
-        always = _always(head, path.parent)
         return cls(
             template=template,
             trees=trees,
@@ -81,9 +79,8 @@ class Prompt:
             path=path,
             question=head.text("question") if "question" in head else None,
             tools=tuple(path.parent / each for each in head.texts("tools")),
-            examples=tuple(dict.fromkeys((*always, *_examples(head, path.parent, "examples")))),
+            examples=_examples(head, path.parent),
             pick=_pick(head),
-            always=always,
             demo=path.parent / head.text("demo") if "demo" in head else None,
             inputs=_inputs(head),
             plan=PlanSettings.from_head(head) if "plan" in head else None,
@@ -135,9 +132,7 @@ class Prompt:
         """The few-shots that a run with this question is shown, in their order. Raises AuthorError."""
         if self.pick is None:
             return self.examples
-        labels = self.settings.labels
-        others = [path for path in self.examples if path not in self.always]
-        return (*without_answer(question, self.always, labels), *choose(question, others, self.pick, labels))
+        return tuple(choose(question, self.examples, self.pick, self.settings.labels))
 
     def _inputs_with(self, variables: Mapping[str, Any]) -> dict[str, Any]:
         for name in variables:
@@ -336,11 +331,11 @@ def _free_variables(tree: nodes.Template) -> set[str]:
     return meta.find_undeclared_variables(tree) - own
 
 
-def _examples(head: Head, folder: Path, key: str) -> tuple[Path, ...]:
+def _examples(head: Head, folder: Path) -> tuple[Path, ...]:
     try:
-        return tuple(find_examples(head.texts(key), folder))
+        return tuple(find_examples(head.texts("examples"), folder))
     except AuthorError as error:
-        raise head.error(key, error.message.replace("examples", key, 1)) from None
+        raise head.error("examples", error.message) from None
 
 
 def _pick(head: Head) -> int | None:
@@ -350,12 +345,6 @@ def _pick(head: Head) -> int | None:
     if number is not None and (type(number) is not int or number < 1):
         raise head.error("pick", f"pick must be a whole number above 0, not {number!r}")
     return number
-
-
-def _always(head: Head, folder: Path) -> tuple[Path, ...]:
-    if "always" in head and "pick" not in head:
-        raise head.error("always", "always names few-shots beside those that `pick` takes")
-    return _examples(head, folder, "always")
 
 
 def _inputs(head: Head) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from react_text import Agent, AuthorError, Prompt, ScriptedModel
 from react_text.evaluate import evaluate, load_tasks
 from react_text.examples import choose, question_of, same_question
 from react_text.labels import NUMBERED, PLAIN, Labels
-from react_text.models.scripted import as_model
+from react_text.models import as_model
 
 from .harbour import Writer
 from .project import Project
@@ -91,19 +91,6 @@ def test_without_pick_all_are_shown_in_their_order(project: Project) -> None:
     assert ran.err == ""
 
 
-def test_those_of_always_come_first_and_are_not_picked_again(project: Project) -> None:
-    project.write("p.j2", prompt("few/*.trace", "pick: 2", "always: few/length.trace"))
-    question = "How long is the Plover, in metres?"
-    assert shown(project, question)[0] == QUESTIONS["length"]
-    assert len(set(shown(project, question))) == 3
-    assert QUESTIONS["length"] not in shown(project, QUESTIONS["length"])
-
-
-def test_always_need_not_be_among_the_examples(project: Project) -> None:
-    project.write("p.j2", prompt("few/f*.trace", "pick: 1", "always: few/days.trace"))
-    assert shown(project, "What is the fee?") == [QUESTIONS["days"], QUESTIONS["fee"]]
-
-
 def test_a_glob_reaches_other_folders(project: Project) -> None:
     project.write("prompts/q.j2", prompt("../few/f*.trace").replace("tools.py", "../tools.py"))
     assert [path.name for path in Prompt.load(project.folder / "prompts/q.j2").examples] == ["fee.trace", "flag.trace"]
@@ -136,8 +123,6 @@ def test_an_evaluation_can_show_fewer(project: Project, limit: int | None, expec
     ("examples", "keys", "message"),
     [
         ("no/*.trace", ["pick: 2"], "p.j2:4: examples: no file matches 'no/*.trace'"),
-        ("few/*.trace", ["always: few/fee.trace"], "p.j2:5: always names few-shots beside those that `pick` takes"),
-        ("few/*.trace", ["pick: 1", "always: no/*"], "p.j2:6: always: no file matches 'no/*'"),
         ("few/*.trace", ["pick: 0"], "p.j2:5: pick must be a whole number above 0, not 0"),
         ("few/*.trace", ["pick: some"], "p.j2:5: pick must be a whole number above 0, not 'some'"),
         ("few/*.trace", ["pick: true"], "p.j2:5: pick must be a whole number above 0, not True"),
