@@ -1,8 +1,8 @@
 """The text between the brackets -> Python values for a tool's parameters, by their annotations.
 
 One parameter takes the whole text; several take `a, b` or `name=value`; a JSON object whose keys are parameters, and
-lines or parts that all have the form `name: value`, are the same as `name=value`, for a single one as well. The annotation alone decides the
-type: `0042` stays text for a `str`, whatever it looks like.
+lines or parts that all have the form `name: value`, are the same as `name=value`, for a single one as well. The
+annotation alone decides the type: `0042` stays text for a `str`, whatever it looks like.
 """
 
 from __future__ import annotations
@@ -19,11 +19,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from .errors import ReactTextError, did_you_mean
-from .scan import read_json, read_object, top_level_parts, unfenced, unquoted
+from .parse import same_name
+from .scan import closing_bracket, read_json, read_object, top_level_parts, unfenced, unquoted
 
 REQUIRED = inspect.Parameter.empty
-_COLON = re.compile(r":\s|[\"'”’]\s*[:=]")  # one that may name a value: not that of `berth:A`
-_LINE, _PART = re.compile(r"([^:]*):(.*)", re.S), re.compile(r"([^:=]*)[:=](.*)", re.S)
+_COLON = re.compile(r":\s|：|[\"'”’]\s*[:=]")  # one that may name a value: not that of `berth:A`
+_LINE, _PART = re.compile(r"([^:：]*)[:：](.*)", re.S), re.compile(r"([^:：=]*)[:：=](.*)", re.S)
+_ABSENT = ("none", "null")
 
 
 class Pattern:
@@ -94,7 +96,8 @@ def read_arguments(text: str, parameters: Sequence[Parameter]) -> dict[str, Any]
     values: dict[str, Any] = {}
     for name, value in _assigned(text, parameters).items():
         parameter = next(p for p in parameters if p.name == name)
-        values[name] = _converted(parameter, value)
+        if not _is_left_out(parameter, value):
+            values[name] = _converted(parameter, value)
     missing = [p.name for p in parameters if p.required and p.name not in values]
     if missing:
         raise ArgumentError(f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing", missing[0])
@@ -114,10 +117,12 @@ def _assigned(text: str, parameters: Sequence[Parameter]) -> dict[str, Any]:
     names = [p.name for p in parameters]
     given = read_object(unfenced(text))
     if not names:
-        if text and given != {}:
+        if given != {} and unquoted(text)[0].casefold() not in ("", "()", *_ABSENT):
             raise ArgumentError("this tool takes no arguments", got=text, expected="nothing between the brackets")
         return {}
     if given is not None:
+        meant = {_meant(key, names): value for key, value in given.items()}
+        given = meant if len(names) > 1 and len(meant) == len(given) else given
         unknown = [key for key in given if key not in names]
         if not unknown and (given or len(names) > 1):
             return given
@@ -133,7 +138,7 @@ def _assigned(text: str, parameters: Sequence[Parameter]) -> dict[str, Any]:
     if given is None and re.match(r"\{\s*[\"'“]", text) and text.endswith("}") and len(top_level_parts(text)) == 1:
         raise ArgumentError("this is no JSON object that can be read", got=text, expected="or write name=value")
     named = _all_named(text.split("\n"), _LINE, parameters)
-    if named is not None and len(named) == 1 and "," in text:
+    if named is not None and len(named) == 1 and re.search("[,，]", text):
         named = None  # one line of several arguments
     if named is None and _COLON.search(text):
         named = _all_named(top_level_parts(text), _PART, parameters)
@@ -144,17 +149,18 @@ def _all_named(parts: Sequence[str], form: re.Pattern[str], parameters: Sequence
     """The values of parts that all are a name and a value, as in YAML or JSON; None for others. Raises ArgumentError
     for the usage of a tool, which small models copy: `name: str`."""
     types = {p.name: type_name(p.annotation) for p in parameters}
-    values: dict[str, Any] = {}
+    choices = {p.name for p in parameters if _is_choice(p.annotation)}  # of a single value, which its type shows
+    names, values = list(types), dict[str, Any]()
     for part in filter(str.strip, parts):
         found = form.fullmatch(part)
-        name, value = (_unquote(found[1].strip()), found[2]) if found else ("", "")
+        name, value = (_meant(_unquote(found[1].strip()), names), found[2]) if found else ("", "")
         if name not in types or name in values or value[:1] == "=":
             return None
         kind, equals, rest = value.partition("=")
         value = rest if equals and kind.strip() == types[name] else value
         values[name] = _unquote(value.strip())
     for name, value in values.items():
-        if value == types[name]:
+        if value == types[name] and name not in choices:
             raise ArgumentError(f"{name} has its type for a value", name, value, "a value")
     return values or None
 
@@ -190,8 +196,28 @@ def _by_position_or_name(text: str, names: list[str], parameters: Sequence[Param
 
 
 def _split_name(part: str, names: Sequence[str]) -> tuple[str, str] | None:
-    name, equals, value = part.partition("=")
-    return (name.strip(), value.strip()) if equals and name.strip() in names and not value.startswith("=") else None
+    written, equals, value = part.partition("=")
+    name = _meant(written.strip(), names)
+    return (name, value.strip()) if equals and name in names and not value.startswith("=") else None
+
+
+def _meant(written: str, names: Sequence[str]) -> str:
+    """The parameter that a name stands for: exact, or the one that differs only in case, `-` or `_`, as for tools."""
+    same = [name for name in names if same_name(name) == same_name(written)]
+    return same[0] if len(same) == 1 and written not in names else written
+
+
+def _is_left_out(parameter: Parameter, value: Any) -> bool:
+    """Whether a value says that there is none to a parameter that cannot be None: JSON's `null`, and a bare None that
+    means the default."""
+    bare = type(value) is str and value.casefold() in _ABSENT and not parameter.required
+    if value is not None and not bare:
+        return False
+    try:
+        convert(value, parameter.annotation)
+    except ValueError:
+        return True
+    return False
 
 
 def _unquote(text: str) -> str:
@@ -231,6 +257,8 @@ def convert(value: Any, annotation: Any) -> Any:
 
 
 def _text(value: Any) -> str:
+    if value is None:
+        raise ValueError
     if isinstance(value, str):
         return value if type(value) is str else str.__str__(value)
     return json.dumps(value, ensure_ascii=False)
@@ -239,20 +267,25 @@ def _text(value: Any) -> str:
 def _int(value: Any) -> int:
     if _is_number(value) and value == int(value):
         return int(value)
-    if isinstance(value, str) and re.fullmatch(r"[+-]?\d{1,300}(?:\.0{1,20})?", value):
-        return int(value.partition(".")[0])
+    text = _ascii_minus(value)
+    if isinstance(text, str) and re.fullmatch(r"[+-]?\d{1,300}(?:\.0{1,20})?", text):
+        return int(text.partition(".")[0])
     raise ValueError
 
 
 def _float(value: Any) -> float:
-    number = value
-    if isinstance(value, str) and re.fullmatch(
-        r"[+-]?(?:\d{1,300}\.?\d{0,300}|\.\d{1,300})(?:[eE][+-]?\d{1,3})?", value
+    number = _ascii_minus(value)
+    if isinstance(number, str) and re.fullmatch(
+        r"[+-]?(?:\d{1,300}\.?\d{0,300}|\.\d{1,300})(?:[eE][+-]?\d{1,3})?", number
     ):
-        number = float(value)
+        number = float(number)
     if not _is_number(number):
         raise ValueError
     return float(number)
+
+
+def _ascii_minus(value: Any) -> Any:
+    return value.replace("\u2212", "-") if isinstance(value, str) else value
 
 
 def _is_number(value: Any) -> bool:
@@ -323,6 +356,11 @@ def _first_that_fits(value: Any, options: Sequence[Any]) -> Any:
     raise ValueError
 
 
+def _is_choice(annotation: Any) -> bool:
+    enumerated = isinstance(annotation, type) and issubclass(annotation, enum.Enum)
+    return enumerated or typing.get_origin(annotation) is typing.Literal
+
+
 def _one_of(value: Any, options: dict[str, Any]) -> Any:
     text = _text(value)
     if text in options:
@@ -344,6 +382,8 @@ def _items(value: Any) -> list[Any]:
             items = None
         if isinstance(items, list):
             return items
+        text = text[1:-1]
+    elif text.startswith("(") and closing_bracket(text, 0, len(text)) == len(text) - 1:
         text = text[1:-1]
     return [_unquote(part.strip()) for part in top_level_parts(text)] if text.strip() else []
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from .labels import Labels, label_beginning, label_line
 from .models.base import Completion, Constraint, Finish, Model, Options, Usage
-from .output import without_surrogates
+from .output import sendable
 from .parse import has_open_think, is_empty, turn_end
 
 Show = Callable[[str], None]
@@ -75,12 +75,16 @@ def ask(
         usage, warnings = Usage(), tuple[str, ...]()
         for each in completions:
             usage, warnings = usage + each.usage, warnings + each.warnings
-        return Asked(without_surrogates(text), completions[-1].finish, usage, time.monotonic() - started, warnings, why)
+        return Asked(sendable(text), completions[-1].finish, usage, time.monotonic() - started, warnings, why)
 
     def after(cue: str, text: str) -> str:
-        """The turn that begins with `cue`; a model that writes its label again has begun it itself."""
-        again = label_line(labels.thought, labels.action).match(text.lstrip())
-        return text if again or is_empty(text, labels) else cue + text
+        """The turn that begins with `cue`; a model that writes its label again has begun it itself, and may write the
+        last word of it (`finish[`) again."""
+        own = text.lstrip()
+        if label_line(labels.thought, labels.action).match(own) or is_empty(text, labels):
+            return text
+        last = cue.rpartition(" ")[2]
+        return cue + (own.removeprefix(last) if own.startswith(last) else text)
 
     if cue is not None:
         only = complete(prompt(cue), stops, before=cue, cue=cue)
@@ -98,7 +102,7 @@ def ask(
     begun = _begun(prefill, first.text, labels)
     if first.finish == "stop" and has_open_think(first.text, labels):
         # The stop string stood inside the reasoning: the same generation goes on without stop strings.
-        second = complete(prompt(cue) + without_surrogates(first.text), [], before=begun)
+        second = complete(prompt(cue) + sendable(first.text), [], before=begun)
         return asked(begun + second.text, first, second, why="a stop string cut the reasoning")
     return asked(begun, first)
 

@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Callable
 from functools import lru_cache
+from typing import Any
 
 from .labels import AFTER_LABEL, BEFORE_LABEL
 from .scan import CLOSERS, closing_bracket, read_object, unfenced, unquoted
@@ -17,16 +18,27 @@ FINISH = "finish"
 
 _NAME = r"[^\W\d][\w-]{0,79}"
 _CALL = re.compile(rf"({_NAME})[ \t]*[(（]")
-_SOFT = re.compile(rf"({_NAME})(?::[ \t]*|[ \t]+)(\S[^\n]*)")
+_WHOLE_CALL = re.compile(rf"({_NAME})[ \t]*\[(.*)\]", re.S)
+_SOFT = re.compile(rf"({_NAME})(?:[ \t]*(?::|[=-]>|=|→|\|)[ \t]*|[ \t]+|(?=\{{[ \t]*[\"']))(\S[^\n]*)")
 _BARE_CALL = re.compile(rf"^[ \t*`>-]*(?:action[ \t]*(?:[-–—=][ \t]*)?)?({_NAME})[ \t]*(?=\[)", re.I | re.M)
-_BARE_OBJECT = re.compile(r"^(?:<tool_call>)?[ \t*`]*(?=\{)", re.I | re.M)
-_INPUT_LABEL = rf"input{AFTER_LABEL}[*_`]*"
-_INPUT = re.compile(rf"^{BEFORE_LABEL}(?:action[ _]?)?{_INPUT_LABEL}", re.I | re.M)
+# Behind a label that is none of the prompt's (`Tool:`, `行动：`), or in a tag.
+_OTHER_LABEL = r"[\"']?[^\W\d]\w{0,19}[\"']?[ \t*_]*[:：=-][ \t*_]*|<\w{1,20}>[ \t]*"
+_LABELLED_CALL = re.compile(rf"^[ \t*`>#-]*(?:{_OTHER_LABEL})({_NAME})[ \t]*(?=\[)", re.M)
+_END_TAG = re.compile(r"</\w{1,20}>[\s*_`]*\Z")
+_OBJECT = r"(?:<tool_call>|\[TOOL_CALLS\])?[\s*`]*(?:\[\s*)?(?=\{)"
+_BEFORE_OBJECT = re.compile(_OBJECT, re.I)
+_BARE_OBJECT = re.compile(rf"^[ \t*`]*{_OBJECT}", re.I | re.M)
+_INPUT_LABEL = rf"(?:input|arg(?:ument)?s?|param(?:eter)?s?|query){AFTER_LABEL}[*_`]*"
+_INPUT = re.compile(rf"^{BEFORE_LABEL}(?:(?:action|tool)[ _]?)?{_INPUT_LABEL}", re.I | re.M)
 _INPUT_BEHIND = re.compile(rf"({_NAME})[ \t*`,;]+action[ _]?{_INPUT_LABEL}", re.I)
 _ANSWER_LABEL = rf"(?:final[ \t_]*)?answer{AFTER_LABEL}[*_`]*"
-_ANSWER = re.compile(rf"^{BEFORE_LABEL}{_ANSWER_LABEL}", re.I | re.M)
+_ANSWER = re.compile(
+    rf"^{BEFORE_LABEL}(?:{_ANSWER_LABEL}|<(?:final_?)?answer>|final[ \t_]*answer[ \t*_`]*\r?$)", re.I | re.M
+)
+_ANSWER_END = re.compile(r"</(?:final_?)?answer>\Z", re.I)
 _ANSWER_BEHIND = re.compile(_ANSWER_LABEL, re.I)
 _FINAL_ANSWER = re.compile(r"\Afinal[ _]?answer\Z", re.I)
+_INPUT_KEYS = ("action_input", "tool_input", "input", "arguments", "args", "parameters", "params")
 _WORD = re.compile(r"[\w-]+")
 _FINISH = re.compile(rf"{FINISH}[ \t]*\[(.*)\]", re.I | re.S)
 _SPACE = re.compile(r"\s*")
@@ -56,14 +68,12 @@ def near_miss(
             closing = text.rfind(CLOSERS[text[call.end() - 1]], call.end(), line_end)
         if closing >= 0:
             return "parentheses", action(call[1], text[call.end() : closing])
+    if (before := _BEFORE_OBJECT.match(text, start, end)) and (meant := _json_action(text, before.end(), end)):
+        return "json", meant
     if line.startswith("["):
         inner = _in_brackets(text, start, end)
         if inner:
             return "bracketed_name", inner
-    if line.startswith("{"):
-        meant = _json_action(text, start, end)
-        if meant:
-            return "json", meant
     if answer := _ANSWER_BEHIND.match(text, start, line_end):
         return ("answer_label", finish_of(text[answer.end() : end])) if text[answer.end() : end].strip() else None
     if given := _INPUT_BEHIND.match(text, start, line_end):
@@ -88,7 +98,7 @@ def answer_line(text: str, end: int, label: re.Pattern[str]) -> tuple[int, str] 
     if not found:
         return None
     following = label.search(text, found.end(), end)
-    answer = text[found.end() : following.start() if following else end].strip()
+    answer = _ANSWER_END.sub("", text[found.end() : following.start() if following else end].strip()).strip()
     return (found.start(), finish_of(answer)) if answer else None
 
 
@@ -116,15 +126,25 @@ def named_tool(written: str, is_tool: Callable[[str], bool]) -> str:
     return next(iter(known or {word for word in words if is_tool(word)}), "")
 
 
-def bare_call(text: str, end: int, label: re.Pattern[str]) -> tuple[int, str] | None:
+def bare_call(text: str, end: int, _: re.Pattern[str]) -> tuple[int, str] | None:
     """A last line that is `tool[arguments]` without its label: (its offset, the action), or None."""
+    return _last_call(_BARE_CALL, text, end)
+
+
+def labelled_call(text: str, end: int) -> str:
+    """The action of a last line that has another label, or stands in a tag; "" for others."""
+    found = _last_call(_LABELLED_CALL, text, end)
+    return found[1] if found else ""
+
+
+def _last_call(pattern: re.Pattern[str], text: str, end: int) -> tuple[int, str] | None:
     last = None
-    for last in _BARE_CALL.finditer(text, 0, end):  # noqa: B007
+    for last in pattern.finditer(text, 0, end):  # noqa: B007
         pass
     if last is None:
         return None
     closing = closing_bracket(text, last.end(), end)
-    if closing is None or text[closing + 1 : end].strip(_MARKS):
+    if closing is None or _END_TAG.sub("", text[closing + 1 : end]).strip(_MARKS):
         return None
     return last.start(), action(last[1], text[last.end() + 1 : closing])
 
@@ -156,8 +176,11 @@ def misplaced_call(text: str, end: int, action_label: str, observation_label: st
 
 
 def action(tool: str, arguments: str) -> str:
-    """`tool[arguments]`; for finish without the parameter's name and the quotes that a Python call needs."""
+    """`tool[arguments]`; for finish without the parameter's name and the quotes that a Python call needs. Arguments may
+    be written as the whole call."""
     arguments = arguments.strip()
+    if arguments.startswith(f"{tool}[") and arguments.endswith("]"):
+        arguments = arguments[len(tool) + 1 : -1].strip()
     if tool.casefold() == FINISH:
         arguments = re.sub(r"\Aanswer[ \t]*=[ \t]*", "", arguments)
         arguments = unquoted(arguments)[0]
@@ -180,13 +203,19 @@ def _json_action(text: str, start: int, end: int) -> str | None:
     """`{"action": "search", "action_input": "ferry"}` and its common variants."""
     closing = closing_bracket(text, start, end)
     value = read_object(text[start : closing + 1]) if closing else None
-    if not value:
+    return _object_action(value) if value else None
+
+
+def _object_action(value: dict[str, Any]) -> str | None:
+    name = next((value[key] for key in ("action", "tool", "function", "name") if key in value), None)
+    if isinstance(name, dict):
+        return _object_action(name)
+    if not isinstance(name, str):
         return None
-    name = next((value[key] for key in ("action", "tool", "name") if key in value), None)
-    given = next(
-        (value[key] for key in ("action_input", "input", "arguments", "args", "parameters") if key in value), ""
-    )
-    name = _FINAL_ANSWER.sub(FINISH, name) if isinstance(name, str) else ""
+    if call := _WHOLE_CALL.fullmatch(name):
+        return action(call[1], call[2])
+    given = next((value[key] for key in _INPUT_KEYS if key in value), "")
+    name = _FINAL_ANSWER.sub(FINISH, name)
     if not re.fullmatch(_NAME, name):
         return None
     return action(name, given if isinstance(given, str) else json.dumps(given, ensure_ascii=False))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -47,7 +46,9 @@ class Observer:
     def mistake(self, mistake: Mistake) -> str:
         """The observation for a mistake."""
         form = next((tool.form for tool in self._tools.values()), self._tools.finish.form)
-        tried = self._tools.resolve(mistake.fields.get("tool") or "")
+        correction = mistake.fields.get("correction") or ""
+        names = (mistake.fields.get("tool") or "", correction.partition("[")[0])
+        tried = next(filter(None, map(self._tools.resolve, names)), None)
         if tried:
             form = self._tools[tried].form if tried in self._tools else self._tools.finish.form
         if mistake.message == "repeat" and mistake.fields["result"] is not None:
@@ -56,8 +57,8 @@ class Observer:
         fields = {"form": form, "max_tokens": self.settings.options.max_tokens, **absent, **mistake.fields}
         if mistake.message == "tool_raised":
             fields["text"] = self._fitted(fields["text"])
-        if not self._callable(fields["correction"]):
-            fields["correction"] = ""
+        if not self._callable(correction) or correction.endswith("[]"):
+            fields["correction"] = form if self._callable(correction) else ""
         return self._say(mistake.message, _without_special_tokens(fields))
 
     def result(self, text: str) -> str:
@@ -122,6 +123,3 @@ def _module(env: jinja2.Environment, values: dict[str, Any], path: Path | None) 
 def _without_special_tokens(fields: dict[str, Any]) -> dict[str, Any]:
     """What the model wrote is quoted without `<|...|>`, which a server could read as a control token."""
     return {k: _SPECIAL_TOKEN.sub("", v) if isinstance(v, str) else v for k, v in fields.items()}
-
-
-__all__: Sequence[str] = ("Observer", "frame", "guarded", "label_like")

@@ -21,7 +21,8 @@ _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f]")
 
 
 def settled(value: Any) -> Any:
-    """The value behind an awaitable, and the items of an iterator of either kind; everything else as it is."""
+    """The value behind an awaitable, which may give another one, and the items of an iterator of either kind;
+    everything else as it is."""
     if isinstance(value, AsyncIterator):
         value = _gathered(value)
     if inspect.isawaitable(value):
@@ -33,8 +34,8 @@ def text_of(value: Any) -> str:
     """A `str` as it is, bytes as UTF-8, None as "", anything else through `str()`.
 
     The text is the same in every process: sets are sorted and memory addresses left out. What cannot be sent (lone
-    surrogates, control characters such as NUL, bytes that are no UTF-8) becomes U+FFFD, here and nowhere else, so that
-    transcript, trace and request hold the same text.
+    surrogates, control characters such as NUL, bytes that are no UTF-8) becomes U+FFFD here, as in a model's turn where
+    it comes in, so that transcript, trace and request hold the same text.
     """
     if value is None:
         return ""
@@ -72,7 +73,7 @@ def is_nothing(text: str) -> bool:
 
 def without_surrogates(text: str) -> str:
     """`text` with U+FFFD for lone surrogates, which no UTF-8 file or request can hold; a pair of them becomes the
-    character that it stands for. What a model or an author wrote is otherwise left alone."""
+    character that it stands for. What an author wrote is otherwise left alone."""
     if text.isascii() or not _SURROGATE.search(text):
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
@@ -104,4 +105,6 @@ async def _gathered(values: AsyncIterator[Any]) -> list[Any]:
 
 
 async def _awaited(value: Any) -> Any:
-    return await value
+    while inspect.isawaitable(value):
+        value = await value
+    return value

@@ -12,25 +12,31 @@ The text is what a model wrote after the cue `Thought:`. It is read by five rule
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
 from .errors import ParseError
 from .labels import PLAIN, Labels, label_beginning, label_line
-from .nearmiss import LEADING, answer_line, bare_call, bare_object, misplaced_call, near_miss
+from .nearmiss import LEADING, answer_line, bare_call, bare_object, labelled_call, misplaced_call, near_miss
 from .scan import closing_bracket
 
 Span = tuple[int, int]
 
-# Tags other than `<think>` begin a block at the start of a line only.
+# Tags other than `<think>` begin a block at the start of a line only. The last of each kind are those of a raw harmony
+# text, whose answer has a header of its own.
 _THINK = re.compile(
-    r"</?think>|^[ \t]*<(?:thinking|reasoning|seed:think)>|</(?:thinking|reasoning|seed:think)>", re.I | re.M
+    r"(?P<open><think>|^[ \t]*(?:<(?:thinking|reasoning|seed:think)>|(?-i:\[THINK\])|◁think▷"
+    r"|<\|channel\|>analysis<\|message\|>))"
+    r"|</(?:think|thinking|reasoning|seed:think)>|(?-i:\[/THINK\])|◁/think▷"
+    r"|<\|end\|><\|start\|>assistant(?:<\|channel\|>final<\|message\|>)?",
+    re.I | re.M,
 )
 # What a raw endpoint may repeat of the way in which a turn of the model begins.
 _BEGINNING = re.compile(
     r"(?:\s*(?:\ufeff|<s>|<bos>|\[BOS\]|<\|(?:begin_of_text|startoftext)\|>|<｜begin▁of▁sentence｜>"
-    r"|<\|im_start\|>(?:assistant\n)?|<\|start_header_id\|>assistant<\|end_header_id\|>|<start_of_turn>model\n))+"
+    r"|<\|im_start\|>(?:assistant\n)?|<\|start_header_id\|>assistant<\|end_header_id\|>|<start_of_turn>model\n"
+    r"|(?:<\|start\|>assistant)?<\|channel\|>final<\|message\|>))+"
 )
 _FENCE = r"^[ \t]*(?:```+|~~~+)[ \t]*(?:[\w+-]+[ \t]*)?\r?$"
 # What chat models say when their turn is over; raw endpoints often return it as text.
@@ -87,12 +93,13 @@ def parse_turn(text: str, *, labels: Labels = PLAIN, truncated: bool = False, le
     """Read one turn.
 
     `truncated` says that the server stopped at max_tokens, so that an open bracket is explained to the model as
-    such. `lenient` names tools whose unambiguous near misses (`search(x)`, `Action Input:`, `Final Answer:`) are
-    read as if they were well formed; without it they are errors that carry the corrected line.
+    such, and no bracket before that place is taken for the closing one. `lenient` names tools whose unambiguous near
+    misses (`search(x)`, `Action Input:`, `Final Answer:`) are read as if they were well formed; without it they are
+    errors that carry the corrected line.
 
     Raises ParseError, and nothing else, for a text without a readable action.
     """
-    return _Reader(text, labels).turn(truncated, {same_name(name): name for name in lenient})
+    return _Reader(text, labels, truncated=truncated).turn({same_name(name): name for name in lenient})
 
 
 def turn_end(text: str, labels: Labels = PLAIN) -> int | None:
@@ -107,7 +114,7 @@ def turn_end(text: str, labels: Labels = PLAIN) -> int | None:
 
 def is_empty(text: str, labels: Labels = PLAIN) -> bool:
     """Whether nothing is left of a completion after CUT, and no reasoning block is in it."""
-    if _THINK.search(text):
+    if any(_think_tags(text)):
         return False
     reader = _Reader(text, labels)
     return not text[reader.beginning : reader.end].strip()
@@ -115,7 +122,7 @@ def is_empty(text: str, labels: Labels = PLAIN) -> bool:
 
 def has_open_think(text: str, labels: Labels = PLAIN) -> bool:
     """Whether a completion ends inside a reasoning block."""
-    return bool(_THINK.search(text)) and _Reader(text, labels).open_think
+    return any(_think_tags(text)) and _Reader(text, labels).open_think
 
 
 def reasoning(text: str, labels: Labels = PLAIN) -> str:
@@ -144,9 +151,9 @@ class _Call:
 class _Reader:
     """One reading of one completion. Offsets always refer to the completion as it came."""
 
-    def __init__(self, text: str, labels: Labels, growing: bool = False) -> None:
+    def __init__(self, text: str, labels: Labels, *, growing: bool = False, truncated: bool = False) -> None:
         self.text = text
-        self.growing = growing
+        self.growing, self.truncated = growing, truncated
         self.labels = labels
         self.label = label_line(labels.thought, labels.action, labels.observation, labels.question)
         cut = label_line(labels.observation, labels.question)
@@ -162,7 +169,7 @@ class _Reader:
             self.open_think = False
         self._next_label = (-1, -1)
 
-    def turn(self, truncated: bool, lenient: dict[str, str]) -> Turn:
+    def turn(self, lenient: dict[str, str]) -> Turn:
         call, attempt = self.first_call()
         if call and call.closing is not None:
             turn = self._turn(call)
@@ -171,7 +178,7 @@ class _Reader:
                 if same_name(name) in lenient:  # `Use search[...]`
                     return self._rewritten(call.label, f"{name}[{turn.action.arguments}]")
             return turn
-        error = self._error(call, attempt, truncated)
+        error = self._error(call, attempt)
         if error.correction and error.kind in _EXECUTABLE:
             name = error.correction.partition("[")[0]
             if same_name(name) in lenient:
@@ -248,7 +255,9 @@ class _Reader:
         if self.visible[position : _line_end(self.visible, position, self.end)].strip(_MARKS):
             return True
         blank = LEADING.match(self.visible, position, self.end)
-        return blank is not None and self.visible.startswith("{", blank.end(), self.end)
+        if blank is not None and self.visible.startswith("{", blank.end(), self.end):
+            return True
+        return near_miss(self.visible, position, self.end, self.label, certain=True) is not None
 
     def _call(self, label: int, position: int, fenced: bool) -> _Call | None:
         """The call behind a label, on its line or, when that is empty, on the next one that is not."""
@@ -263,7 +272,7 @@ class _Reader:
             return None
         name_end = opening.start()
         token = _SPECIAL_TOKEN.search(self.text, start, name_end)
-        name = self.text[start : token.start() if token else name_end].rstrip(" \t\r*`\xa0\u3000")
+        name = self.text[start : token.start() if token else name_end].rstrip(" \t\r*`\\\xa0\u3000")
         if not name or len(name) > _LONGEST_NAME or "(" in name or _NONE.fullmatch(name):
             return None
         closing = self._closing(opening.start())
@@ -276,6 +285,8 @@ class _Reader:
         if balanced is not None or self.growing:
             return balanced
         before_label = min(self._label_after(opening), self.end)
+        if self.truncated and before_label == len(self.text):  # max_tokens cut the text inside of the bracket
+            return None
         last = max(self.text.rfind(closer, opening, before_label) for closer in "]］】")
         return last if last > opening else None
 
@@ -296,7 +307,8 @@ class _Reader:
         if early and early[0] == "invented":  # a call and its result on one line: what follows rests on nothing
             raise self._misplaced(early)
         name = self.text[slice(*call.name)]
-        arguments = (call.opening + 1, call.closing)
+        escaped = self.text[call.opening - 1] == self.text[call.closing - 1] == "\\"  # as Markdown writes brackets
+        arguments = (call.opening + 1, call.closing - escaped)
         action = Action(name, self.text[slice(*arguments)], call.name, arguments)
         clean = self._kept(call.closing + 1, call.opening, dropped=(call.name[1], call.opening), fenced=call.fenced)
         thought = self._kept(call.label, call.label, fenced=call.fenced)
@@ -327,16 +339,16 @@ class _Reader:
 
     # -- what went wrong
 
-    def _error(self, call: _Call | None, attempt: int | None, truncated: bool) -> ParseError:
+    def _error(self, call: _Call | None, attempt: int | None) -> ParseError:
         text = self._kept(self.end, self.end)
         if call:
-            why = "length" if truncated else "label" if self.cut_label else "open"
+            why = "length" if self.truncated else "label" if self.cut_label else "open"
             tool = self.text[slice(*call.name)]
             return ParseError("truncated", text=text, tool=tool, why=why, label=self.cut_label)
         if self.open_think:
-            return ParseError("open_think", text=text, truncated=truncated)
+            return ParseError("open_think", text=text, truncated=self.truncated)
         if not text:
-            blocks = [self.text[slice(*span)].partition(">")[2] for span in self.hidden]
+            blocks = [_THINK.sub("", self.text[slice(*span)]) for span in self.hidden]
             inside = any(label_line(self.labels.action).search(block) for block in blocks)
             return ParseError("in_think" if inside else "empty", text=text)
         if attempt is not None:
@@ -345,7 +357,9 @@ class _Reader:
                 return ParseError("no_tool", text=text)
             miss = near_miss(self.visible, attempt, self.end, self.label)
             kind, correction = miss or ("not_a_call", "")
-            return ParseError(kind, text=text, correction=correction, start=self.visible.rfind("\n", 0, attempt) + 1)
+            start = self.visible.rfind("\n", 0, attempt) + 1
+            first = _WORD.search(line)
+            return ParseError(kind, text=text, correction=correction, start=start, tool=first[0] if first else "")
         misplaced = self._mentions("[") and misplaced_call(
             self.visible, self.end, self.labels.action, self.labels.observation
         )
@@ -356,9 +370,9 @@ class _Reader:
             found = self._mentions(sign) and find(self.visible, self.end, self.label)
             if found:
                 return ParseError(kind, text=text, correction=found[1], start=found[0])
-        if truncated:
+        if self.truncated:
             return ParseError("truncated", text=text, tool="", why="length", label="")
-        return ParseError("no_action", text=text)
+        return ParseError("no_action", text=text, correction=labelled_call(self.visible, self.end))
 
     def _misplaced(self, found: tuple[str, int, int, str]) -> ParseError:
         kind, start, end, correction = found
@@ -368,14 +382,15 @@ class _Reader:
 def _reasoning(text: str, action_label: re.Pattern[str], cut: re.Pattern[str]) -> tuple[list[Span], bool]:
     """The spans of `<think>` blocks, and whether the last one is still open.
 
-    A block that its prompt has opened shows only its end, and that before any label that ends the turn. Tags behind
-    the first action that has a bracket are left alone: they are part of its arguments, or behind it and not read.
+    A block that its prompt has opened shows only its end, and that before any label that ends the turn; so does one
+    that goes on behind a block inside it. Tags behind the first action that has a bracket are left alone: they are part
+    of its arguments, or behind it and not read.
     """
     spans: list[Span] = []
     opened: int | None = None
     position = 0
-    for tag in _THINK.finditer(text):
-        if "/" not in tag[0]:
+    for tag in _think_tags(text):
+        if tag["open"]:
             if opened is None:
                 if _begins_call(text, position, tag.start(), action_label):
                     return spans, False
@@ -383,14 +398,18 @@ def _reasoning(text: str, action_label: re.Pattern[str], cut: re.Pattern[str]) -
         elif opened is not None:
             spans.append((opened, tag.end()))
             opened, position = None, tag.end()
-        elif not spans:
-            if _begins_call(text, 0, tag.start(), action_label) or cut.search(text, 0, tag.start()):
+        else:
+            if _begins_call(text, position, tag.start(), action_label) or cut.search(text, position, tag.start()):
                 return spans, False
-            spans.append((0, tag.end()))
+            spans[-1:] = [(spans[-1][0] if spans else 0, tag.end())]
             position = tag.end()
     if opened is not None:
         spans.append((opened, len(text)))
     return spans, opened is not None
+
+
+def _think_tags(text: str) -> Iterable[re.Match[str]]:
+    return _THINK.finditer(text) if any(sign in text for sign in ("<", "THINK]", "◁")) else ()
 
 
 def _begins_call(text: str, start: int, end: int, action_label: re.Pattern[str]) -> bool:

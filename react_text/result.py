@@ -106,6 +106,8 @@ def explain(stop_reason: str, stops: Sequence[str] = ()) -> str:
     if stop_reason == "invalid_action:empty":
         listed = ", ".join(map(repr, stops))
         return f"the model gave only empty completions; it may begin its turns with a stop string ({listed})"
+    if stop_reason == "invalid_action:repeated":
+        return "too many turns in a row were mistakes; their observations say what was wrong"
     if kind in ("tool_denied", "tool_missing", "tool_bad_args", "tool_error", "empty_result", "invalid_action"):
         return f"{_SENTENCES[kind]}: {name}"
     return _SENTENCES.get(kind, "")

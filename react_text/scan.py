@@ -14,6 +14,7 @@ from typing import Any
 
 CLOSERS = {"[": "]", "［": "］", "【": "】", "(": ")", "（": "）", "{": "}"}
 QUOTES = {'"': '"', "'": "'", "“": "”", "‘": "’"}
+_TRIPLE = ('"""', "'''")
 
 # A quote opens a string only where an argument starts, and closes it only where an argument ends: an apostrophe
 # inside a word, or a quoted word inside a sentence, is plain text.
@@ -65,13 +66,18 @@ def top_level_parts(text: str) -> list[str]:
 
 
 def unquoted(text: str) -> tuple[str, bool]:
-    """`text` without one pair of outer quotes, and whether there was one. The pair must be each other's partners:
-    `"Kestrel" AND "Plover"` stays as it is. An escaped quote inside loses its backslash."""
+    """`text` without one pair of outer quotes, single or triple, and whether there was one. The pair must be each
+    other's partners: `"Kestrel" AND "Plover"` stays as it is, but an apostrophe inside a word is no quote. An escaped
+    quote inside loses its backslash."""
+    triple = text[:3]
+    if triple in _TRIPLE and len(text) >= 6 and text.find(triple, 3) == len(text) - 3:
+        return text[3:-3], True
     closer = QUOTES.get(text[:1])
     if closer is None or len(text) < 2 or text[-1] != closer:
         return text, False
     inner = text[1:-1]
-    if re.search(r"(?<!\\)(?:\\\\)*" + closer, inner):
+    partner = rf"(?:(?<!\w){closer}|{closer}(?!\w))" if closer in "'’" else closer
+    if re.search(r"(?<!\\)(?:\\\\)*" + partner, inner):
         return text, False
     return inner.replace("\\" + closer, closer), True
 
@@ -108,6 +114,7 @@ def read_json(text: str) -> Any:
 
 # A string that is never closed reaches to the end: tried anew at each escaped quote, it would take quadratic time.
 _PYTHON_LITERAL = re.compile(
+    r"\"\"\"((?:[^\"\\]|\\.|\"(?!\"\"))*)(?:\"\"\"|\Z)|"
     r"\"(?:[^\"\\]|\\.)*(?:\"|\Z)|(?:'((?:[^'\\]|\\.)*)(?:'|\Z)|“([^”]*)(?:”|\Z))|\b(True|False|None)\b|(,)(?=\s*[}\]])",
     re.S,
 )
@@ -118,7 +125,9 @@ def _python_as_json(text: str) -> str:
 
 
 def _as_json(literal: re.Match[str]) -> str:
-    single, typographic, word, comma = literal.groups()
+    triple, single, typographic, word, comma = literal.groups()
+    if triple is not None:
+        return '"' + re.sub(r'(?<!\\)"', '\\"', triple) + '"'
     if word or comma:
         return {"True": "true", "False": "false", "None": "null", ",": ""}[word or comma]
     if typographic is not None:
@@ -139,16 +148,21 @@ class _Strings:
     def end_of(self, start: int) -> int | None:
         """The offset behind the string whose opening quote is at `start`, or None when that quote is plain text;
         `open_until` is then how far its end was looked for."""
-        quote = self.text[start]
         self.open_until = -1
-        if start < self.no_end_before.get(quote, 0) or not self._at_argument_start(start):
+        if not self._at_argument_start(start):
             return None
+        quote, triple = self.text[start], self.text[start : start + 3]
         limit = self.end if self.limit_after is None else min(self.limit_after(start), self.end)
-        closer = QUOTES[quote]
-        position = start + 1
+        found = self._closed(start, triple, triple, limit) if triple in _TRIPLE else None
+        return found or self._closed(start, quote, QUOTES[quote], limit)
+
+    def _closed(self, start: int, quote: str, closer: str, limit: int) -> int | None:
+        if start < self.no_end_before.get(quote, 0):
+            return None
+        position = start + len(quote)
         while (position := self.text.find(closer, position, limit)) >= 0:
-            position += 1
-            if not self._escaped(position - 1, start) and _AFTER_STRING.match(self.text, position, self.end):
+            position += len(closer)
+            if not self._escaped(position - len(closer), start) and _AFTER_STRING.match(self.text, position, self.end):
                 return position
         self.no_end_before[quote] = self.open_until = limit
         return None

@@ -245,7 +245,7 @@ class Trace:
             outcome=self.outcomes.get(number, ""),
         )
         try:
-            turn = parse_turn(completion, labels=self.labels)
+            turn = parse_turn(completion, labels=self.labels, truncated=step.finish == "length")
         except ParseError as error:
             return replace(step, thought=error.text)
         return replace(step, thought=turn.thought, tool=turn.action.tool, arguments=turn.action.arguments)

@@ -78,6 +78,14 @@ HOSTILE = {
     "near misses in fences": lambda n: "```\nAction: a(x)\n" * (n // 17),
     "names and brackets on two lines": lambda n: "Action: a\n[" * (n // 11),
     "an answer as an action": lambda n: "Action: Final Answer: x\n" * (n // 24),
+    "the end of an answer tag behind blanks": lambda n: "<answer>x" + " " * n + "</answer",
+    "calls behind other labels": lambda n: "Tool: a[b\n" * (n // 10),
+    "calls in tags": lambda n: "<a>b[c]</a>\n" * (n // 12),
+    "parentheses below labels": lambda n: "Action:\na(\n" * (n // 11),
+    "beginnings of lists of objects": lambda n: "Action: " + "[\n{\n" * (n // 4),
+    "triple quotes": lambda n: "Action: a[" + ',"""' * (n // 4) + "]",
+    "triple quotes in JSON": lambda n: 'Action: {"a": """' + '\\"' * (n // 2) + "}",
+    "ends of reasoning behind a block": lambda n: "<think>" + "a</think>" * (n // 9),
     "full-width marks": lambda n: "Thought：" * (n // 8) + "Action：a［b",
 }
 

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from react_text import Completion, react
+
 from .harbour import act, finish, play
 
 MAST: dict[str, Any] = {"search": {"query": "mast"}}
@@ -35,6 +37,33 @@ CALLS: dict[str, tuple[str, dict[str, Any]]] = {
     "a begin-of-text token in bars": ("<|begin_of_text|>Action: search[mast]", MAST),
     "the header of a turn": ("<|start_header_id|>assistant<|end_header_id|>\n\nAction: search[mast]<|eot_id|>", MAST),
     "the beginning of a turn": ("<|im_start|>assistant\nAction: search[mast]<|im_end|>", MAST),
+    "a reasoning tag in brackets": ("[THINK]\nAction: lookup[sail]\n[/THINK]\nAction: search[mast]", MAST),
+    "a block inside a block": ("<think>a<think>b</think>\nsail</think>\nAction: search[mast]", MAST),
+    "the channels of a raw harmony text": (
+        "<|channel|>analysis<|message|>Action: lookup[sail]<|end|><|start|>assistant<|channel|>final<|message|>"
+        "Thought: x\nAction: search[mast]<|return|>",
+        MAST,
+    ),
+    "brackets that Markdown escapes": (r"Action: search\[mast\]", MAST),
+    "an apostrophe in single quotes": ("Action: search['the keeper's log']", {"search": {"query": "the keeper's log"}}),
+    "triple quotes": ('Action: search["""mast"""]', MAST),
+    "a comma and quotes in triple quotes": (
+        'Action: get_budget["""A "b", c""", May]',
+        {"get_budget": {"team": 'A "b", c', "month": "May"}},
+    ),
+    "triple quotes in JSON": (
+        'Action: get_budget[{"team": """A "b"\nc""", "month": "May"}]',
+        {"get_budget": {"team": 'A "b"\nc', "month": "May"}},
+    ),
+    "names in another case": ("Action: get_weather[City=Vigo, Days=2]", WEATHER),
+    "keys in another case": ('Action: get_weather[{"City": "Vigo", "DAYS": 2}]', WEATHER),
+    "names with full-width colons": ("Action：get_weather［city：Vigo，days：2］", WEATHER),
+    "null for a default": (
+        'Action: get_weather[{"city": "Vigo", "days": null}]',
+        {"get_weather": {"city": "Vigo", "days": 1}},
+    ),
+    "None for a default": ("Action: get_weather[Vigo, days=None]", {"get_weather": {"city": "Vigo", "days": 1}}),
+    "a minus sign": ("Action: get_weather[Vigo, −2]", {"get_weather": {"city": "Vigo", "days": -2}}),
     "names with colons": ("Action: get_weather[city: Vigo, days: 2]", WEATHER),
     "JSON without braces": ('Action: get_weather["city": "Vigo", "days": 2]', WEATHER),
     "JSON in a fence": ('Action: get_weather[```json\n{"city": "Vigo", "days": 2}\n```]', WEATHER),
@@ -81,6 +110,26 @@ MISTAKES: dict[str, tuple[str, str, str, dict[str, Any]]] = {
         'search[{"query": "mast"}]',
         MAST,
     ),
+    "JSON behind a tag": (
+        'Action: <tool_call>{"name": "search", "arguments": {"query": "mast"}}</tool_call>',
+        "json",
+        'search[{"query": "mast"}]',
+        MAST,
+    ),
+    "JSON in a list": ('[TOOL_CALLS] [{"name": "search", "arguments": "mast"}]', "json", "search[mast]", MAST),
+    "JSON in JSON": (
+        '{"thought": "x", "action": {"tool": "search", "tool_input": "mast"}}',
+        "json",
+        "search[mast]",
+        MAST,
+    ),
+    "a call in JSON": ('{"thought": "x", "action": "search[mast]"}', "json", "search[mast]", MAST),
+    "parentheses below the label": ("Action:\n```python\nsearch(mast)\n```", "parentheses", "search[mast]", MAST),
+    "arguments on the next line": ("Action: search\nArguments: mast", "action_input", "search[mast]", MAST),
+    "a tool's input": ("Action: search\nTool Input: mast", "action_input", "search[mast]", MAST),
+    "the call again as its input": ("Action: search\nAction Input: search[mast]", "action_input", "search[mast]", MAST),
+    "an answer below a heading": ("### Final Answer\n9 m", "answer_label", "finish[9 m]", {}),
+    "an answer in a tag": ("<answer>9 m</answer>", "answer_label", "finish[9 m]", {}),
     "a label without a colon": ("Action search[mast]", "bare_call", "search[mast]", MAST),
     "a dash for a colon": ("Action - search[mast]", "bare_call", "search[mast]", MAST),
     "near misses in one fence": (
@@ -115,6 +164,16 @@ def test_is_answered_with_the_line_to_write(turn: str, kind: str, line: str, cal
         ("Action: search tool[mast]", "search[mast]"),
         ("Action: Final Answer[9 m]", "finish[9 m]"),
         ("Action: search\n[mast]", "search[mast]"),
+        ("Action: search -> mast", "search[mast]"),
+        ('Action: search{"query": "mast"}', 'search[{"query": "mast"}]'),
+        ("Tool: search[mast]", "search[mast]"),
+        ("行动：search[mast]", "search[mast]"),
+        ("<action>search[mast]</action>", "search[mast]"),
+        # The form of the tool that was named, where its arguments are not known.
+        ("Action: search", "search[query]"),
+        ("Action: **get_weather**", "get_weather[city, days]"),
+        ("Action: search(mast", "search[query]"),
+        ("Action: finish", "finish[answer]"),
     ],
 )
 @pytest.mark.parametrize("lenient", [False, True])
@@ -147,11 +206,78 @@ def test_the_turn_is_over_at_its_end_token(token: str) -> None:
     assert (step.error, step.text) == ("no_action", "Thought: I see.")
 
 
+def test_a_bracket_before_the_token_limit_is_not_the_closing_one() -> None:
+    turn = "Action: finish[The log [A1] says that the"
+    assert play(Completion(turn, "length"), finish()).result.steps[0].error == "truncated"
+    whole = Completion("Action: search[keeper's [0, 5) in m]\nThought: and", "length")
+    assert play(whole, finish()).calls == [("search", {"query": "keeper's [0, 5) in m"})]
+
+
+def test_a_form_without_arguments_is_shown_with_their_names() -> None:
+    step = play("Action: search\nAction Input:", finish()).result.steps[0]
+    assert "Action: search[query]" in (step.observation or "").split("\n")
+
+
+def test_null_is_no_text() -> None:
+    step = play('Action: search[{"query": null}]', finish()).result.steps[0]
+    assert (step.error, "query is missing" in (step.observation or "")) == ("bad_arguments", True)
+
+
+@pytest.mark.parametrize("nothing", ["", "None", "null", "()", '""', "{ }"])
+def test_nothing_for_a_tool_without_parameters(nothing: str) -> None:
+    def tide() -> str:
+        return "high"
+
+    assert play(act(f"tide[{nothing}]"), finish(), tools=[tide]).result.steps[0].observation == "high"
+
+
+def test_python_writes_lists_in_parentheses_too() -> None:
+    def moor(ships: list[str]) -> str:
+        return "+".join(ships)
+
+    step = play(act('moor[("Kestrel", "Plover")]'), finish(), tools=[moor]).result.steps[0]
+    assert step.observation == "Kestrel+Plover"
+
+
+def test_keys_that_differ_only_in_case_are_all_kept() -> None:
+    def chart(marks: dict[str, Any]) -> str:
+        return str(marks)
+
+    step = play(act('chart[{"Marks": 1, "a": 2, "A": 3}]'), finish(), tools=[chart]).result.steps[0]
+    assert step.observation == "{'Marks': 1, 'a': 2, 'A': 3}"
+
+
+def test_the_last_answer_may_begin_with_the_action_again() -> None:
+    played = play(act("search[mast]"), " finish[9 m]", limits={"max_steps": 1}, on_budget="finish")
+    assert (played.result.answer, played.result.stop_reason) == ("9 m", "max_steps")
+
+
+def test_a_function_may_give_the_prompt_back() -> None:
+    result = react("How long?", lambda prompt, stop: f"{prompt} Action: finish[9 m]", [])
+    assert (result.answer, len(result.steps)) == ("9 m", 1)
+
+
+def test_a_run_of_mistakes_is_not_called_unreadable() -> None:
+    result = play(*[act("get_weather[Vigo, x]")] * 3).result
+    assert result.stop_reason == "invalid_action:repeated"
+    assert "read" not in result.message
+
+
 def test_an_empty_object_is_no_argument() -> None:
     assert play("Action: get_weather[{}]", finish()).result.steps[0].error == "bad_arguments"
 
 
 # -- what tools give
+
+
+def test_a_coroutine_that_gives_a_coroutine_is_awaited() -> None:
+    async def depth(query: str) -> str:
+        return "12 m"
+
+    async def gauge(query: str) -> Any:
+        return depth(query)
+
+    assert play(act("gauge[x]"), finish(), tools=[gauge]).result.steps[0].observation == "12 m"
 
 
 def test_an_asynchronous_generator_is_read() -> None:

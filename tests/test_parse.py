@@ -98,7 +98,7 @@ FAILED = {
     "only a cue": ("Thought: ", "empty", ""),
     "prose": ("I will look.", "no_action", ""),
     "an empty action": ("I look.\nAction:", "no_action", ""),
-    "a label that is none": ("Actions: search[x]", "no_action", ""),
+    "a label that is none": ("Actions: search[x]", "no_action", "search[x]"),
     "the turn was over before": ("I see.<|im_end|>\nAction: search[x]", "no_action", ""),
     "prose as an action": ("Action: 61 m is the height.", "not_a_call", ""),
     "a name and words": ("Action: search ferry prices", "not_a_call", "search[ferry prices]"),

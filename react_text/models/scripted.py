@@ -97,7 +97,7 @@ class CallableModel:
             return text
         if not isinstance(text, str):
             raise ServerError(f"the model function {self.name} returned {type(text).__name__}, not a text")
-        return Completion(text)
+        return Completion(text.removeprefix(prompt))  # some libraries give the prompt back with its continuation
 
 
 def as_model(model: Model | Callable[..., Any]) -> Model:
