@@ -12,7 +12,7 @@ from .version import __version__
 
 if TYPE_CHECKING:
     from .agent import Agent, react
-    from .arguments import Pattern, Range
+    from .conversion import Pattern, Range
     from .errors import (
         AuthorError,
         ContextOverflow,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "agent": ("Agent", "react"),
-    "arguments": ("Pattern", "Range"),
+    "conversion": ("Pattern", "Range"),
     "errors": (
         "AuthorError", "ContextOverflow", "Mistake", "ParseError", "ReactTextError", "ServerError", "ServerTimeout",
     ),

@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated, Any, Literal, Union
 
-from .arguments import REQUIRED, Parameter, Pattern, Range
+from .arguments import REQUIRED, Parameter
+from .conversion import Pattern, Range
 from .errors import AuthorError, did_you_mean
 from .subtasks import FORM, plan_type
 from .tools import ANSWER, Tool

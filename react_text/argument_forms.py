@@ -9,13 +9,15 @@ from __future__ import annotations
 import datetime
 import enum
 import json
+import re
 import types
 import typing
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
-from .arguments import Parameter, Pattern, Range, convert, read_arguments
+from .arguments import Parameter, read_arguments
+from .conversion import Pattern, Range, convert
 from .errors import ReactTextError
 from .forms import SPACE, Form, Rule, alt, any_of, but, many, may_be_empty, may_hold, optional, seq, some
 from .number_forms import DATE, DATETIME, number, whole_number
@@ -25,6 +27,7 @@ from .scan import closing_bracket
 _BLANKS = " \t\xa0\u3000"
 _QUOTES = "\"'“”‘’"
 _BRACKETS = 2  # how deep brackets may be nested inside brackets of a text
+_NAMES = re.compile('[^"]*(?::\\s|：)')
 _JSON_DEPTH = 1  # how deep lists and objects may be nested inside a JSON value
 
 
@@ -100,7 +103,7 @@ def _listed_text(line: LineForm | None) -> Form:
     # An apostrophe stands inside a word only, where it opens no string. No colon and blank: small models copy the usage
     # of a tool, `team: str, month: str`.
     word = but(SPACE, _QUOTES, "[]［【(){}=,，:：")
-    bare = seq(word, many(alt(word, any_of("'’"), seq(some(" "), word), seq(any_of(":："), word))))
+    bare = seq(word, many(alt(word, any_of("'’"), seq(some(" "), word), seq(":", word))))
     escape = seq("\\", but("\n"))
     rest = many(alt(but('"\\\n'), escape))
     below = many(seq("\n", line(rest, without='"\\', turns=(escape,)))) if line else seq()
@@ -219,6 +222,8 @@ class _Listed(_Place):
         self.text = _listed_text(line)
 
     def read(self, written: str, annotation: Any) -> Any:
+        if _NAMES.match(written):  # and might name another parameter
+            return None
         values = read_arguments(f"{written}, {written}", [Parameter("a", annotation), Parameter("b", annotation)])
         return values["a"] if values["a"] is values["b"] else None
 

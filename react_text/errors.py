@@ -12,6 +12,7 @@ ReactTextError
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -98,6 +99,11 @@ def no_such_file(path: str | Path) -> AuthorError:
     """The error for a path where nothing is, with the nearest name beside it."""
     path = Path(path)
     return AuthorError(f"no such file{did_you_mean(path.name, (p.name for p in path.parent.glob('*')))}", path=path)
+
+
+def without_password(url: str) -> str:
+    """A URL, or what was meant to be one, as messages may show it."""
+    return re.sub(r"(?<=//)\S*@", "***@", url)
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

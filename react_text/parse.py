@@ -12,26 +12,16 @@ The text is what a model wrote after the cue `Thought:`. It is read by five rule
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import lru_cache
 
 from .errors import ParseError
 from .labels import PLAIN, Labels, label_beginning, label_line
 from .nearmiss import LEADING, answer_line, bare_call, bare_object, labelled_call, misplaced_call, near_miss
-from .scan import closing_bracket
+from .scan import OPENING, Span, closing_bracket
+from .thinking import reasoning_spans, think_tags, without_tags
 
-Span = tuple[int, int]
-
-# Tags other than `<think>` begin a block at the start of a line only. The last of each kind are those of a raw harmony
-# text, whose answer has a header of its own.
-_THINK = re.compile(
-    r"(?P<open><think>|^[ \t]*(?:<(?:thinking|reasoning|seed:think)>|(?-i:\[THINK\])|◁think▷"
-    r"|<\|channel\|>analysis<\|message\|>))"
-    r"|</(?:think|thinking|reasoning|seed:think)>|(?-i:\[/THINK\])|◁/think▷"
-    r"|<\|end\|><\|start\|>assistant(?:<\|channel\|>final<\|message\|>)?",
-    re.I | re.M,
-)
 # What a raw endpoint may repeat of the way in which a turn of the model begins.
 _BEGINNING = re.compile(
     r"(?:\s*(?:\ufeff|<s>|<bos>|\[BOS\]|<\|(?:begin_of_text|startoftext)\|>|<｜begin▁of▁sentence｜>"
@@ -46,7 +36,6 @@ _END_OF_TURN = (
 )
 _OVER = re.compile(_END_OF_TURN, re.I)
 _SPECIAL_TOKEN = re.compile(r"<\|[^|<>\n]{1,64}\|>")
-_OPENING = re.compile(r"[\[［【]")
 _NONE = re.compile(
     r"[\[(]?(?:(?:none|nothing|not)(?: (?:needed|required|necessary))?|null|nil|n/?a|无|[-–—]+)"
     r"[ \t)]*(?:[.,;\])(\[].*)?"
@@ -114,7 +103,7 @@ def turn_end(text: str, labels: Labels = PLAIN) -> int | None:
 
 def is_empty(text: str, labels: Labels = PLAIN) -> bool:
     """Whether nothing is left of a completion after CUT, and no reasoning block is in it."""
-    if any(_think_tags(text)):
+    if any(think_tags(text)):
         return False
     reader = _Reader(text, labels)
     return not text[reader.beginning : reader.end].strip()
@@ -122,7 +111,7 @@ def is_empty(text: str, labels: Labels = PLAIN) -> bool:
 
 def has_open_think(text: str, labels: Labels = PLAIN) -> bool:
     """Whether a completion ends inside a reasoning block."""
-    return any(_think_tags(text)) and _Reader(text, labels).open_think
+    return any(think_tags(text)) and _Reader(text, labels).open_think
 
 
 def reasoning(text: str, labels: Labels = PLAIN) -> str:
@@ -156,8 +145,7 @@ class _Reader:
         self.growing, self.truncated = growing, truncated
         self.labels = labels
         self.label = label_line(labels.thought, labels.action, labels.observation, labels.question)
-        cut = label_line(labels.observation, labels.question)
-        self.hidden, self.open_think = _reasoning(text, label_line(labels.action), cut)
+        self.hidden, self.open_think = reasoning_spans(text, labels)
         # Hidden stretches become blanks, so that offsets stay and a label right behind `</think>` starts its line.
         beginning = _BEGINNING.match(text)
         self.beginning = beginning.end() if beginning else 0
@@ -267,7 +255,7 @@ class _Reader:
         if line_start and self.label.match(self.visible, line_start, self.end):
             return None
         line_end = _line_end(self.visible, start, self.end)
-        opening = _OPENING.search(self.visible, start, line_end)
+        opening = OPENING.search(self.visible, start, line_end)
         if opening is None:
             return None
         name_end = opening.start()
@@ -348,7 +336,7 @@ class _Reader:
         if self.open_think:
             return ParseError("open_think", text=text, truncated=self.truncated)
         if not text:
-            blocks = [_THINK.sub("", self.text[slice(*span)]) for span in self.hidden]
+            blocks = [without_tags(self.text[slice(*span)]) for span in self.hidden]
             inside = any(label_line(self.labels.action).search(block) for block in blocks)
             return ParseError("in_think" if inside else "empty", text=text)
         if attempt is not None:
@@ -377,44 +365,6 @@ class _Reader:
     def _misplaced(self, found: tuple[str, int, int, str]) -> ParseError:
         kind, start, end, correction = found
         return ParseError(kind, text=self._kept(end, end), correction=correction, start=start)
-
-
-def _reasoning(text: str, action_label: re.Pattern[str], cut: re.Pattern[str]) -> tuple[list[Span], bool]:
-    """The spans of `<think>` blocks, and whether the last one is still open.
-
-    A block that its prompt has opened shows only its end, and that before any label that ends the turn; so does one
-    that goes on behind a block inside it. Tags behind the first action that has a bracket are left alone: they are part
-    of its arguments, or behind it and not read.
-    """
-    spans: list[Span] = []
-    opened: int | None = None
-    position = 0
-    for tag in _think_tags(text):
-        if tag["open"]:
-            if opened is None:
-                if _begins_call(text, position, tag.start(), action_label):
-                    return spans, False
-                opened = tag.start()
-        elif opened is not None:
-            spans.append((opened, tag.end()))
-            opened, position = None, tag.end()
-        else:
-            if _begins_call(text, position, tag.start(), action_label) or cut.search(text, position, tag.start()):
-                return spans, False
-            spans[-1:] = [(spans[-1][0] if spans else 0, tag.end())]
-            position = tag.end()
-    if opened is not None:
-        spans.append((opened, len(text)))
-    return spans, opened is not None
-
-
-def _think_tags(text: str) -> Iterable[re.Match[str]]:
-    return _THINK.finditer(text) if any(sign in text for sign in ("<", "THINK]", "◁")) else ()
-
-
-def _begins_call(text: str, start: int, end: int, action_label: re.Pattern[str]) -> bool:
-    label = action_label.search(text, start, end)
-    return label is not None and _OPENING.search(text, label.end(), end) is not None
 
 
 def _blanked(text: str, spans: list[Span]) -> str:

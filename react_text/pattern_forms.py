@@ -83,6 +83,8 @@ def _class(items: Sequence[Any]) -> Form:
             ranges.append((chr(argument[0]), chr(argument[1])))
         elif str(argument) == "CATEGORY_NOT_SPACE" and len(items) == 1:
             return but(SPACE, _OTHERS)
+        elif str(argument) == "CATEGORY_SPACE" and negated:
+            ranges += any_of(SPACE).ranges
         elif str(argument) in _CATEGORIES and not negated:
             ranges += any_of(_CATEGORIES[str(argument)]).ranges
         else:

@@ -12,6 +12,9 @@ from functools import lru_cache
 from itertools import accumulate, pairwise
 from typing import Any
 
+Span = tuple[int, int]
+OPENING = re.compile(r"[\[［【]")
+"""What may open the arguments of an action."""
 CLOSERS = {"[": "]", "［": "］", "【": "】", "(": ")", "（": "）", "{": "}"}
 QUOTES = {'"': '"', "'": "'", "“": "”", "‘": "’"}
 _TRIPLE = ('"""', "'''")

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from graphlib import CycleError, TopologicalSorter
 from typing import Annotated, Any
 
-from .arguments import ArgumentError, Shape
+from .arguments import ArgumentError
+from .conversion import Shape
 from .errors import AuthorError, did_you_mean
 
 _KEYS = ("task", "after", "needs", "tools", "max_steps")

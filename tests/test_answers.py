@@ -10,7 +10,7 @@ import pytest
 
 from react_text import Agent, AuthorError, ScriptedModel
 from react_text.answers import answer_tool, read_type
-from react_text.arguments import convert
+from react_text.conversion import convert
 from react_text.grammar import Grammar
 from react_text.labels import PLAIN
 from react_text.tools import Toolbox

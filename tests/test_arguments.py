@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from react_text import Pattern, Range
-from react_text.arguments import REQUIRED, ArgumentError, Parameter, read_arguments, type_name
+from react_text.arguments import REQUIRED, ArgumentError, Parameter, read_arguments
+from react_text.conversion import type_name
 
 
 class Tide(enum.Enum):

@@ -13,8 +13,9 @@ from react_text.grammar import Grammar, TurnConstraint
 from react_text.labels import PLAIN
 from react_text.models.detect import SERVERS
 from react_text.models.llamacpp import LlamaCpp
+from react_text.models.vllm import VLLM
 
-from .fakes import FakeServer, error
+from .fakes import FakeServer, error, reply
 from .gbnf import Gbnf
 from .project import Project
 from .servers import TURN, Server
@@ -212,6 +213,16 @@ def test_functions_and_scripts_are_not_bothered_with_a_grammar() -> None:
         "x", stop=[], options=Options(), constraint=turn_of(lookup)
     )
     assert completion == Completion("\nAction: finish[x]")
+
+
+@pytest.mark.parametrize(
+    ("version", "name"),
+    [("0.6.3.post1", "guided_regex"), ("0.10.2", "guided_regex"), ("0.11.0", "structured_outputs"),
+     ("1.0", "structured_outputs"), ("", "structured_outputs")],
+)  # fmt: skip
+def test_the_field_of_a_vllm_by_its_version(version: str, name: str) -> None:
+    with FakeServer(pages={"/version": reply({"version": version})}) as server:
+        assert list(VLLM(server.url).constrained(turn_of(lookup))) == [name]
 
 
 @pytest.mark.parametrize("value", ["sometimes", True])

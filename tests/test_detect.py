@@ -187,7 +187,8 @@ def test_a_plain_url_takes_settings_too() -> None:
         ("vllm+http://h?timeout=soon", "timeout cannot be 'soon'"),
         ("vllm+http://h?timeout=0", "positive number of seconds"),
         ("vllm+http://", "names no host"),
-        ("localhost:8080", "is not understood"),
+        ("localhost:8080", "is not understood (did you mean http://localhost:8080?)"),
+        ("vllm+http://[::1", "is no URL"),
         ("auto2", "is not understood"),
     ],
 )
@@ -201,6 +202,10 @@ def test_a_password_in_a_url_is_not_shown() -> None:
     with pytest.raises(AuthorError) as caught:
         open_model("vllm+http://user:secret@h?x=1")
     assert "secret" not in str(caught.value)
+    for spec in ("htp://user:secret@h", "http://user:secret@", "http://user:secret@h:99999"):
+        with pytest.raises(AuthorError) as caught:
+            open_model(spec)
+        assert "secret" not in str(caught.value)
 
 
 # -- which model of an Ollama
@@ -233,6 +238,15 @@ def test_an_ollama_chooses_a_model_when_there_is_no_doubt(
                 opened.prepare(time.monotonic() + 1)
             assert f"ollama+{server.url}?model=NAME" in str(caught.value)
             assert all(name in str(caught.value) for name in installed)
+
+
+@pytest.mark.parametrize(("status", "said"), [(401, "set REACT_TEXT_API_KEY"), (404, "check the URL"), (503, "busy")])
+def test_an_ollama_that_refuses_to_list_its_models(status: int, said: str) -> None:
+    refusal = error(status, {"error": "busy"})
+    pages = {"/api/ps": refusal, "/api/tags": refusal}
+    with FakeServer(refusal, pages=pages) as server, pytest.raises(ServerError, match=said) as caught:
+        Ollama(server.url, retry_seconds=0).complete("x", stop=[], options=Options())
+    assert "has no model" not in str(caught.value)
 
 
 # -- auto

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from react_text.arguments import convert
+from react_text.conversion import convert
 from react_text.forms import (
     SPACE,
     Form,
@@ -258,6 +258,7 @@ def test_times_are_read(seed: int) -> None:
         r"[^,;]+",
         r"a.c",
         r"\S+@\S+\.[a-z]{2,}",
+        r"[^\s@]+@[^\s@]+",
         r"[\d.]+?x*?",
         r"(?P<year>\d\d)\Z",
         r"[^\x00-\x7f]+",

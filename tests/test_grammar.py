@@ -315,6 +315,9 @@ ARGUMENTS: dict[str, tuple[list[Parameter], list[str], list[str]]] = {
     "an object that could be left alone": (
         [Parameter("config", dict), Parameter("strict", bool, False)], ['{"a": 1}, true', "config={}, false"], ["{}"],
     ),
+    "words that could name another": (
+        [Parameter("c", Literal["b: x", "z"]), Parameter("b")], ['"b: x", y', "z, y"], ["b: x, y"],
+    ),
     "words among others": (
         [Parameter("c", Colour), Parameter("w", Literal["x]y", "z"])],
         ["red, z", '"a, b", "x]y"', 'say "x", z'],

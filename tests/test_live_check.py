@@ -300,6 +300,12 @@ def test_the_command_prints_a_report(environment: dict[str, str], project: Path)
     )
 
 
+def test_a_password_in_a_url_is_not_reported(environment: dict[str, str], project: Path) -> None:
+    specs = [f"openai+http://user:secret@127.0.0.1:1?retry_seconds=0&model={name}" for name in "ab"]
+    done = run(environment, "live", "traces/t.trace", "--models", ",".join(specs), "-n", 1, "--json", cwd=project)
+    assert "user" not in done.stdout + done.stderr and "***@127.0.0.1" in done.stdout
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

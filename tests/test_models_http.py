@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import email.utils
+import gzip
 import json
 import signal
 import socket
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+import zlib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -199,6 +201,26 @@ def test_proxies_do_not_stand_before_local_servers(monkeypatch: pytest.MonkeyPat
     monkeypatch.delenv("no_proxy", raising=False)
     with FakeServer(WHOLE) as server:
         assert ask(openai(server)).text == TURN
+        assert ask(OpenAICompletions(server.url.replace("127.0.0.1", "0.0.0.0"), model="m")).text == TURN
+    assert "the proxy that the environment names" in str(failure(OpenAICompletions("http://h.invalid", model="m")))
+
+
+@pytest.mark.parametrize("end", ["/v1", "/v1/", "/v1/completions", "/v1/completions/", "/v1/chat/completions"])
+def test_urls_that_go_on_to_an_endpoint(end: str) -> None:
+    with FakeServer(WHOLE) as server:
+        model = OpenAICompletions(f"{server.url}/base{end}", model="m")
+        ask(model)
+        assert server.requests[0].path == "/base/v1/completions"
+    assert model.url == f"{server.url}/base"
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/completion", "/completions", "/api/generate", "/api/v0/completions", "/generate", "/generate_stream",
+     "/api/v1/generate", "/api/extra/generate/stream"],
+)  # fmt: skip
+def test_endpoints_of_their_own(path: str) -> None:
+    assert LlamaCpp(f"http://h:1{path}").url == "http://h:1"
 
 
 # Streams that are complete.
@@ -218,6 +240,15 @@ PLAIN = {"object": "text_completion", **chunk(TURN, "stop", counts(9, 5))}
 INDENTED = Answer([json.dumps(PLAIN, indent=2).encode()], headers={"Content-Type": "application/json"})
 NO_LAST_NEWLINE = Answer([event(chunk(TURN)), event(chunk("", "stop")).strip()])
 MARKED = Answer([b"\xef\xbb\xbf" + event(chunk(TURN)), event(chunk("", "stop"))])
+PACKED = zlib.compressobj(wbits=31)
+GZIP = {"Content-Encoding": "gzip"}
+HALVES = [PACKED.compress(event(chunk(TURN))) + PACKED.flush(zlib.Z_SYNC_FLUSH)]
+HALVES += [PACKED.compress(event(chunk("", "stop"))) + PACKED.flush()]
+SPLIT = sse(*(b'{"choices": [{"text": "%s"}]}' % half for half in (b" \\ud83c", b"\\udf0a ")), chunk("", "stop"))
+WAVE_BYTES = "🌊".encode()
+BYTES = sse(
+    *(b'{"choices": [{"text": "%s"}]}' % part for part in (b"a " + WAVE_BYTES[:1], WAVE_BYTES[1:3], WAVE_BYTES[3:]))
+)
 SURROGATE = sse(b'{"choices": [{"text": "x\\udc9dy", "finish_reason": "stop"}]}')
 LINE_SEPARATOR = sse(chunk(TURN + "\u2028\u0085"), chunk("", "stop"))
 
@@ -240,7 +271,17 @@ LINE_SEPARATOR = sse(chunk(TURN + "\u2028\u0085"), chunk("", "stop"))
         pytest.param(LINE_SEPARATOR, TURN + "\u2028\u0085", "stop", id="line separators inside JSON"),
         pytest.param(sse(chunk("", "stop")), "", "stop", id="turn-starts-with-stop-word"),
         pytest.param(SURROGATE, "x\ufffdy", "stop", id="lone-surrogates in the answer"),
+        pytest.param(SPLIT, " 🌊 ", "stop", id="lone-surrogates in two events"),
+        pytest.param(
+            sse(b'{"choices": [{"text": "x\\ud83c"}]}', chunk("", "stop")), "x\ufffd", "stop", id="half a pair"
+        ),
+        pytest.param(BYTES.but(chunks=[*BYTES.chunks, event(chunk(" b", "stop"))]), "a 🌊 b", "stop", id="split bytes"),
+        pytest.param(
+            sse(b'{"choices": [{"text": "\xff\xf0\x9f"}]}', chunk("", "stop")), "\ufffd\ufffd", "stop", id="no UTF-8"
+        ),
         pytest.param(MARKED, TURN, "stop", id="a byte order mark before the first event"),
+        pytest.param(Answer(HALVES, headers=GZIP), TURN, "stop", id="compressed unasked"),
+        pytest.param(sse(chunk(TURN, "max_tokens")), TURN, "length", id="another word for length"),
     ],
 )
 def test_complete_streams(answer: Answer, text: str, finish: str) -> None:
@@ -440,6 +481,11 @@ def test_a_line_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
             [PROMPT[:9], PROMPT[9:] + " Look", TURN[5:]], [" Look", TURN[5:]], id="echo and text in one piece"
         ),
         pytest.param([PROMPT], [], id="nothing but the echo"),
+        pytest.param([f" {PROMPT}{TURN}"], [TURN], id="echo behind a blank"),
+        pytest.param([f"<s> {PROMPT}{TURN}"], [TURN], id="echo behind a begin-of-text token"),
+        pytest.param(["<|begin_of", f"_text|>{PROMPT[:5]}", PROMPT[5:], TURN], [TURN], id="such an echo in pieces"),
+        pytest.param(["<s>", " Look"], ["<s> Look"], id="a begin-of-text token and no echo"),
+        pytest.param(["<s"], ["<s"], id="the whole text may begin such a token"),
         pytest.param(["Answer", "ed. ", "Done"], ["Answered. ", "Done"], id="only the first word is the same"),
         pytest.param(["Answer"], ["Answer"], id="the whole text is a beginning of the prompt"),
         pytest.param([" Look", " up"], [" Look", " up"], id="usual text is not delayed"),
@@ -578,6 +624,20 @@ def test_context_overflow(answer: Answer, sizes: tuple[int | None, int | None]) 
         ("Prompt length 5000 exceeds the available context size of 4096 tokens", (5000, 4096)),
         ("`inputs` tokens + `max_new_tokens` must be <= 4096. Given: 4390 `inputs` tokens and 20", (4390, 4096)),
         ("`inputs` must have less than 1024 tokens. Given: 2000", (2000, 1024)),
+        ("The decoder prompt (length 5000) is longer than the maximum model length of 4096. Make sure", (5000, 4096)),
+        ("Prompt length of 5000 is longer than the maximum model length of 4096.", (5000, 4096)),
+        (
+            "'max_tokens' or 'max_completion_tokens' is too large: 4096. This model's maximum context length is 4096 "
+            "tokens and your request has 1043 input tokens (4096 > 4096 - 1043).",
+            (1043, 4096),
+        ),
+        ("max_tokens must be at least 1, got -904.", (None, None)),
+        ("Requested tokens (5000) exceed context window of 4096", (5000, 4096)),
+        ("Input length (5000 tokens) exceeds the maximum allowed length (4095 tokens).", (5000, 4095)),
+        ("Context length 5000 is greater than max_seq_len 4096", (5000, 4096)),
+        ("the input length exceeds the context length", (None, None)),
+        ("prompt is too long: 5000 tokens > 4096 maximum", (5000, None)),
+        ("Reached context length of 4096 tokens with model (arch: qwen3vlmoe) that does not support", (None, 4096)),
         (
             "Trying to keep the first 5000 tokens when context the overflows. However, the model is loaded with "
             "context length of only 4096 tokens",
@@ -585,7 +645,7 @@ def test_context_overflow(answer: Answer, sizes: tuple[int | None, int | None]) 
         ),
     ],
 )
-def test_sizes_in_the_wording_of_servers(message: str, sizes: tuple[int, int]) -> None:
+def test_sizes_in_the_wording_of_servers(message: str, sizes: tuple[int | None, int | None]) -> None:
     problem = wire.problem_in({"error": {"message": message}})
     assert problem and problem.overflow
     assert (problem.prompt_tokens, problem.context_size) == sizes
@@ -631,6 +691,8 @@ def test_error_shapes(body: Any, status: int) -> None:
         pytest.param(Answer([b'error: {"message": "it is so"}\n\n']), id="error line"),
         pytest.param(error(200, "<html>it is so</html>"), id="web page"),
         pytest.param(Answer([b"event: error\n" + event({"message": "it is so", "type": "x"})]), id="error event"),
+        pytest.param(Answer([b"event: error\n" + event({"message": "it is so", "n": 1})]), id="error event of its own"),
+        pytest.param(Answer([b"event: error\n" + event("it is so")]), id="error event with a text"),
         pytest.param(sse({"choices": [{"text": "", "error": {"message": "it is so"}}]}), id="inside a choice"),
     ],
 )
@@ -638,6 +700,32 @@ def test_errors_with_status_200(answer: Answer) -> None:
     with FakeServer(answer) as server:
         assert "it is so" in str(failure(openai(server)))
         assert len(server.requests) == 1
+
+
+def test_what_the_provider_of_a_gateway_said() -> None:
+    raw = '{"message": "This model\'s maximum context length is 4096 tokens. However, you requested 4390 tokens"}'
+    said = {"message": "Provider returned error", "code": 400, "metadata": {"raw": raw, "provider_name": "P"}}
+    with FakeServer(error(400, {"error": said})) as server:
+        caught = failure(openai(server))
+    assert isinstance(caught, ContextOverflow) and (caught.prompt_tokens, caught.context_size) == (4390, 4096)
+
+
+@pytest.mark.parametrize("code", [502, "502"])
+def test_an_error_in_a_stream_that_may_pass(code: Any) -> None:
+    with FakeServer(sse(chunk(" a"), {"error": {"code": code, "message": "Provider disconnected"}}), WHOLE) as server:
+        assert ask(openai(server)).text == TURN
+
+
+def test_errors_are_unpacked() -> None:
+    body = gzip.compress(dumps({"error": "it is so"}))
+    with FakeServer(Answer([body], 400, {"Content-Encoding": "gzip"}, framing="length")) as server:
+        assert "answered 400: it is so" in str(failure(openai(server)))
+
+
+def test_a_count_of_nothing_is_no_count() -> None:
+    with FakeServer(sse(chunk(TURN, "stop", counts(0, 5)))) as server:
+        completion = ask(openai(server), PROMPT * 20)
+    assert (completion.usage.prompt_tokens, completion.warnings) == (None, ())
 
 
 @pytest.mark.parametrize("field", ["delta", "message"])
@@ -683,16 +771,32 @@ def test_refused_keys() -> None:
         OpenAICompletions(server.url, api_key="sk-sécret")
     assert "cret" not in str(refused.value)
     assert "sk-secret" not in repr(openai(server, api_key="sk-secret"))
+    for damaged in (Answer([b"data: sk-secret\n\n"]), Answer([b"sk-secret\r\n\r\n"], framing="raw")):
+        with FakeServer(damaged) as server:
+            assert "***" in str(failure(openai(server, api_key="sk-secret")))
+
+
+@pytest.mark.parametrize(
+    "message", ["model name is missing from the request", "you must provide a model parameter", "model is required"]
+)
+def test_a_server_that_wants_to_be_told_the_model(message: str) -> None:
+    with FakeServer(error(400, {"error": {"message": message}})) as server:
+        assert "?model=NAME" in str(failure(llamacpp(server)))
+        assert "?model=NAME" not in str(failure(llamacpp(server, model="m")))
 
 
 def test_passwords_in_urls_are_not_shown() -> None:
     model = OpenAICompletions("http://user:secret@127.0.0.1:1", model="m", retry_seconds=0)
     assert "secret" not in str(failure(model)) + repr(model) + model.url
+    for url in ("http://user:secret@h:99999", "http://user:sec/secret@h", "ftp://user:secret@h"):
+        with pytest.raises(AuthorError) as caught:
+            LlamaCpp(url)
+        assert "secret" not in str(caught.value)
 
 
 def test_redirects_are_not_followed() -> None:
-    with FakeServer(Answer([], 301, {"Location": "https://elsewhere.example/"}, framing="length")) as server:
-        assert "https://elsewhere.example/" in str(failure(openai(server)))
+    with FakeServer(Answer([], 301, {"Location": "https://me:pw@elsewhere.example/"}, framing="length")) as server:
+        assert "https://***@elsewhere.example/" in str(failure(openai(server)))
         assert len(server.requests) == 1
 
 
@@ -779,6 +883,14 @@ def test_statuses_that_pass(status: int) -> None:
     with FakeServer(busy, busy, busy, busy, WHOLE) as server:
         completion = ask(openai(server))
     assert completion.text == TURN and len(completion.warnings) == 4 and "Loading model" in completion.warnings[0]
+
+
+@pytest.mark.parametrize("in_stream", [False, True])
+def test_a_grammar_that_fails_would_fail_again(in_stream: bool) -> None:
+    said = {"error": {"code": 500, "message": "got exception: Unexpected empty grammar stack", "type": "server_error"}}
+    with FakeServer(sse(chunk(" a"), said) if in_stream else error(500, said)) as server:
+        assert "grammar stack" in str(failure(llamacpp(server)))
+        assert len(server.requests) == 1
 
 
 def test_progress_lost_on_rate_limit() -> None:
@@ -942,6 +1054,16 @@ def test_llamacpp_name_and_context() -> None:
         assert len(server.gets) == 1, "asked once"
     assert llamacpp(server).name == "llamacpp" and llamacpp(server).context_size() is None
     assert llamacpp(server, model="given").name == "given"
+
+
+def test_a_llamacpp_with_several_models_is_asked_about_one() -> None:
+    props = reply({"default_generation_settings": {"n_ctx": 2048}, "chat_template": "{{ messages }}"})
+    empty = reply({"default_generation_settings": {"n_ctx": 0}})
+    with FakeServer(reply({"tokens": [1, 2]}), pages={"/props": empty, "/props?model=a%2Fb%3A1": props}) as server:
+        assert llamacpp(server).context_size() is None
+        model = llamacpp(server, model="a/b:1")
+        assert (model.name, model.context_size(), model.tokens("x")) == ("b:1", 2048, [1, 2])
+        assert model.chat_template() and server.requests[0].json == {"content": "x", "model": "a/b:1"}
 
 
 def test_openai_model() -> None:

@@ -405,6 +405,27 @@ def test_sglang_aborts() -> None:
     assert (caught.prompt_tokens, caught.context_size) == (5000, 4096)
 
 
+def test_ollama_may_end_without_done() -> None:
+    lines = [{"response": TURN, "done": False}, {"response": "", "done_reason": "length", "eval_count": 3}]
+    with OllamaServer(faults=[Answer([dumps(line) + b"\n" for line in lines])]) as server:
+        completion = ask(model_of(server))
+    assert (completion.text, completion.finish) == (TURN, "length")
+
+
+def test_sglang_aborts_while_its_queue_is_full() -> None:
+    reason = {"type": "abort", "message": "The request queue is full.", "status_code": 503}
+    with SGLangServer(faults=[sse({"text": "", "meta_info": {"finish_reason": reason}}, b"[DONE]")]) as server:
+        completion = ask(model_of(server))
+    assert completion.text == TURN and "queue is full" in completion.warnings[0]
+
+
+def test_sglang_has_half_a_character_first() -> None:
+    whole = {"type": "stop", "matched": 2}
+    texts = [(" a \ufffd", None), (" a 🌊", None), (" a 🌊 b", whole)]
+    with SGLangServer(faults=[sse(*({"text": t, "meta_info": {"finish_reason": f}} for t, f in texts))]) as server:
+        assert ask(model_of(server)).text == " a 🌊 b"
+
+
 PLAIN: dict[type[Server], Any] = {
     LlamaCppServer: {"content": TURN, "stop": True, "stop_type": "word"},
     VLLMServer: {"choices": [{"text": TURN, "finish_reason": "stop", "stop_reason": STOP[0]}]},
@@ -973,13 +994,13 @@ def test_nul_and_control_bytes() -> None:
         """Look a keyword up."""
         return "depth\x00 12 m\x07"
 
-    answers = iter([sse(chunk(TURN, "stop")), sse(chunk(" Known.\nAction: finish[12 m]", "stop"))])
+    answers = iter([sse(chunk(TURN, "stop")), sse(chunk(" Known.\nAction: finish[12 m\0]", "stop"))])
     with FakeServer(strict) as server:
         result = Agent(None, [lookup], OpenAICompletions(server.url, model="m")).run("How deep?")
         sent = server.requests[1].json["prompt"]
-    assert result.answer == "12 m"
+    assert result.answer == "12 m\ufffd"
     assert "Observation: depth\ufffd 12 m\ufffd\nThought:" in sent
-    assert result.trace.body[: -len("Thought: Known.\nAction: finish[12 m]\n")] + "Thought:" in sent
+    assert result.trace.body[: -len("Thought: Known.\nAction: finish[12 m\ufffd]\n")] + "Thought:" in sent
 
 
 def test_trailing_space_in_prompt() -> None:

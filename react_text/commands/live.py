@@ -10,7 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import AuthorError, ServerError
+from ..errors import AuthorError, ServerError, without_password
 from ..files import write
 from .common import DONE, INTERRUPTED, NO_ANSWER, SERVER, Register, check_writable, chosen_model, fail, settings
 from .run import follow, run_options
@@ -135,7 +135,7 @@ def _variants(arguments: argparse.Namespace) -> list[Variant]:
         if given and (given.count(",") != 1 or (name == "models" and (arguments.model or arguments.prompts))):
             raise AuthorError("--models and --prompts each compare two, A,B; --models replaces --model and --prompts")
     if getattr(arguments, "models", None):
-        return [Variant(spec, chosen_model(spec, folder)[0]) for spec in arguments.models.split(",")]
+        return [Variant(without_password(spec), chosen_model(spec, folder)[0]) for spec in arguments.models.split(",")]
     model, notice = chosen_model(arguments.model, folder)
     if notice:
         print(f"# {notice}", file=sys.stderr)

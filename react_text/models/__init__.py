@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
-from ..errors import AuthorError, did_you_mean
+from ..errors import AuthorError, did_you_mean, without_password
 from .base import Model
 from .scripted import ScriptedModel, as_model
 
@@ -55,16 +55,18 @@ def open_model(spec: str | Model | Callable[..., Any], *, timeout: float | None 
     scheme, colon, rest = spec.partition(":")
     if not colon or scheme not in _SCHEMES:
         near = f" (did you mean http://{spec}?)" if _HOST.fullmatch(spec) else did_you_mean(scheme, _SCHEMES)
-        raise AuthorError(f"model {_shown(spec)} is not understood{near}; give a URL or scripted:FILE.trace")
+        raise AuthorError(
+            f"model {without_password(spec)!r} is not understood{near}; give a URL or scripted:FILE.trace"
+        )
     if scheme == "scripted":
         return ScriptedModel.from_trace(rest)
     kind, _, scheme = scheme.rpartition("+")
     try:
         parts = urlsplit(f"{scheme}:{rest}")
     except ValueError as error:
-        raise AuthorError(f"model {_shown(spec)} is no URL: {error}") from None
+        raise AuthorError(f"model {without_password(spec)!r} is no URL: {error}") from None
     if not parts.hostname:
-        raise AuthorError(f"model {_shown(spec)} names no host")
+        raise AuthorError(f"model {without_password(spec)!r} names no host")
     options |= _settings(parts.query, kind)
     url = urlunsplit((parts.scheme, parts.netloc, parts.path.rstrip("/"), "", ""))
     from .detect import SERVERS, identify
@@ -101,12 +103,6 @@ def auto_model(
             "(--model URL runs a model)"
         )
     raise AuthorError(f"{reason} and the prompt has no demo: give --model URL or set REACT_TEXT_MODEL")
-
-
-def _shown(spec: str) -> str:
-    from .connection import without_password
-
-    return repr(without_password(spec))
 
 
 def _settings(query: str, kind: str) -> dict[str, Any]:

@@ -24,6 +24,7 @@ class Chat(OpenAICompletions):
 
     path = "/v1/chat/completions"
     optional = ("stop", "stream_options", "continue_final_message", "add_generation_prompt")
+    not_found = "check the URL and the model"
     takes_messages = True
     """The server has the chat template; no prompt is wrapped in one here."""
 

@@ -7,21 +7,30 @@ import functools
 import http.client
 import json
 import os
+import re
 import socket
 import threading
 import time
-from collections.abc import Iterator, Mapping
+import zlib
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import requests
 import urllib3
 
-from ..errors import AuthorError, ServerError, ServerTimeout
+from ..errors import AuthorError, ServerError, ServerTimeout, without_password
 from . import wire
 
 KEY_VARIABLE = "REACT_TEXT_API_KEY"
 LONGEST_REPLY = 16 * 2**20  # bytes; the model list of a hosted service is a megabyte
+
+# What people copy behind a base URL.
+_ENDPOINT = re.compile(
+    r"(?:/v1(?:/(?:chat/)?completions)?|/completions?|/api/v0/completions|/generate(?:_stream)?"
+    r"|/api/(?:v1/|extra/)?generate(?:/stream)?)/*$"
+)
+_HERE = ("localhost", "localhost.", "::1", "0.0.0.0", "::")
 
 _NETWORK = (requests.RequestException, urllib3.exceptions.HTTPError, http.client.HTTPException, OSError, ValueError)
 
@@ -104,21 +113,22 @@ class Reply(NamedTuple):
 class Client:
     """The way to one server: its base URL, the API key, the longest wait for a connection and for the next byte.
 
-    `url` is how messages name the server: without a user and password that the given URL may hold.
+    The URL may go on to an endpoint (`/v1`, `/v1/completions`). `url` is how messages name the server: without that,
+    and without a user and password that the given URL may hold.
     """
 
     def __init__(self, url: str, *, api_key: str | None, timeout: float, connect_timeout: float) -> None:
-        self._base = url.rstrip("/").removesuffix("/v1")
+        self._base = _ENDPOINT.sub("", url.rstrip("/")).rstrip("/")
         try:
             parts = urlsplit(self._base)
             valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
         except ValueError:
             valid = False
         if not valid:
-            raise AuthorError(f"{url!r} is no http:// or https:// URL")
+            raise AuthorError(f"{without_password(url)!r} is no http:// or https:// URL")
         self.url = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
         host = parts.hostname or ""
-        local = host in ("localhost", "::1") or host.startswith("127.")
+        local = host in _HERE or host.startswith("127.")
         self._proxies = {"no_proxy": host} if local else None  # this machine's own servers are not behind its proxy
         self.key = (os.environ.get(KEY_VARIABLE, "") if api_key is None else api_key).strip()
         if not (self.key.isascii() and self.key.isprintable()):
@@ -177,6 +187,10 @@ class Client:
             value = {}
         return Reply(answer.status, answer.headers, value, body)
 
+    def hide(self, said: str) -> str:
+        """What a server has said without the API key, which some repeat."""
+        return said.replace(self.key, "***") if self.key else said
+
     def _authorize(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
         """Add the key. As `auth`, not as a header, since requests lets ~/.netrc overwrite the header."""
         request.headers["Authorization"] = f"Bearer {self.key}"
@@ -188,8 +202,10 @@ class Client:
             watch.left()
         except ServerTimeout as timeout:
             return timeout
-        reason = _reason(error)
+        reason = self.hide(_reason(error))
         if not watch.connected:
+            if isinstance(error, requests.exceptions.ProxyError):
+                reason = f"by way of the proxy that the environment names: {reason}"
             if isinstance(error, (ValueError, requests.exceptions.SSLError)):
                 return ServerError(f"{self.url} cannot be asked: {reason}")
             kind = ServerTimeout if isinstance(error, requests.Timeout) else ServerError
@@ -218,15 +234,17 @@ class Answer:
         raw = self._response.raw
         # urllib3 has read1 since 2.2; before that the standard library's response below it is asked.
         read1 = getattr(raw, "read1", None) or raw._fp.read1  # type: ignore[union-attr]
+        unpacked = _unpacker(self.headers.get("Content-Encoding", ""))
         while True:
             try:
                 chunk = read1(2**16)
-            except _NETWORK as error:
+                text = unpacked(chunk) if chunk else b""
+            except (*_NETWORK, zlib.error) as error:
                 raise self._client.failure(self._path, error, self._watch) from error
             self._watch.left()  # an expired watch looks like the end of the body
             if not chunk:
                 return
-            yield chunk
+            yield text
 
     def body(self, most: int) -> bytes:
         """The body up to about `most` bytes; what came of it, when it breaks off. Raises nothing."""
@@ -261,9 +279,18 @@ class _Adapter(requests.adapters.HTTPAdapter):
         return connection
 
 
+def _unpacker(encoding: str) -> Callable[[bytes], bytes]:
+    """What undoes a Content-Encoding, piece by piece: some proxies compress although they are asked not to."""
+    if encoding.strip().lower() not in ("gzip", "x-gzip", "deflate"):
+        return bytes
+    return zlib.decompressobj(zlib.MAX_WBITS | 32).decompress  # of either kind, as the bytes say
+
+
 def _reason(error: BaseException) -> str:
     """The words of the first exception in a chain: `Connection refused` rather than what three libraries made of it."""
     while error.__context__ is not None:
         error = error.__context__
+    if type(error) is ValueError and "base 16" in str(error):  # the size of the next chunk, which there is none of
+        return "in the middle of the answer"
     said = (isinstance(error, OSError) and error.strerror) or str(error) or type(error).__name__
     return wire.shorten(said)  # a bad status line is quoted whole

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import AuthorError, ServerError
-from . import fit
+from . import fit, wire
 from .base import Constraint, Finish, Options, PromptText, Usage
 from .chat_template import TemplateSource
 from .connection import Client
@@ -63,6 +63,9 @@ class Endpoint:
 
     cuts_prompts = False
     """Whether the server drops a part of a prompt that does not fit and says nothing."""
+
+    not_found = "a raw completion endpoint is required, a chat endpoint will not do: check the URL and the model"
+    """What to do about a URL that the server does not know."""
 
     linger = 0.0
     """Seconds in which the server may finish by itself after the turn is over: some tell their counts at the end only.
@@ -166,8 +169,12 @@ class Endpoint:
         """The options that make the server keep to a constraint; {} where it takes none."""
         return {}
 
+    def problem(self, event: dict[str, Any]) -> wire.Problem | None:
+        """The error that an event reports, None for none. It is not read then."""
+        return wire.problem_in(event)
+
     def read(self, event: dict[str, Any]) -> Piece:
-        """What one event says. Errors that it reports in a usual form have been dealt with before."""
+        """What one event says."""
         raise NotImplementedError
 
     def echo(self, prompt: str) -> str:

@@ -12,11 +12,12 @@ import email.utils
 import itertools
 import json
 import random
+import re
 import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ..errors import ContextOverflow, ServerError
+from ..errors import ContextOverflow, ServerError, without_password
 from . import fit, wire
 from .base import Completion, Constraint, Finish, OnText, Options, PromptText, Usage
 from .connection import KEY_VARIABLE, Answer, Retry, Watch
@@ -32,6 +33,8 @@ FIRST_PATIENCE = 3.0  # seconds to wait for a server that has never answered: mo
 GRACE = 3.0  # seconds in which the token counts have to follow the finish, or the rest of an error its status
 CHARACTERS_PER_TOKEN = 32  # no vocabulary gives more on average, so only a server without a limit writes more
 LONGEST_LINE = 64 * 2**20  # bytes
+
+_WANTS_MODEL = re.compile(r"\bmodel\b.{0,20}\b(?:missing|required|parameter)\b")
 
 
 class HTTPModel(Endpoint):
@@ -119,7 +122,7 @@ class HTTPModel(Endpoint):
         warnings += self._notes(prompt, encoded, text, stops)
         if plan.options.max_tokens < wanted:
             warnings.append(f"{self._at}: max_tokens is lowered to what the prompt leaves of the context")
-        if usage.prompt_tokens is None:
+        if not usage.prompt_tokens:  # some count nothing and say 0
             usage = dataclasses.replace(usage, prompt_tokens=plan.tokens)
         if usage.completion_tokens is None and (finish == "cut" or text.overrun):
             usage = dataclasses.replace(usage, completion_tokens=len(text.parts))  # servers send one token an event
@@ -166,9 +169,8 @@ class HTTPModel(Endpoint):
 
     def refusal(self, path: str, status: int, problem: wire.Problem) -> ServerError:
         """The error for an answer with `status` that reports `problem`, worded for the person who runs the agent."""
-        key = self.client.key
         url = self.url + path
-        said = wire.shorten(problem.message.replace(key, "***") if key else problem.message)  # some repeat a bad key
+        said = wire.shorten(self.client.hide(problem.message))
         if problem.overflow:
             return ContextOverflow(
                 f"{url}: the prompt does not fit the context of the model: {said}",
@@ -176,9 +178,12 @@ class HTTPModel(Endpoint):
                 context_size=problem.context_size,
             )
         if status in (401, 403):
-            said += f" ({'it does not take the given key; change' if key else 'set'} {KEY_VARIABLE} or api_key)"
+            do = "it does not take the given key; change" if self.client.key else "set"
+            said += f" ({do} {KEY_VARIABLE} or api_key)"
+        elif not self.model and _WANTS_MODEL.search(said):
+            said += " (name one behind the URL: ?model=NAME)"
         if status in (404, 405):
-            said += " (a raw completion endpoint is required, a chat endpoint will not do: check the URL and the model)"
+            said += f" ({self.not_found})"
         error = ServerError(f"{url} {'reports an error' if status == 200 else f'answered {status}'}: {said}")
         error.status = status
         return error
@@ -237,9 +242,9 @@ class HTTPModel(Endpoint):
         watch.shorten(GRACE)
         problem = wire.problem_of(answer.body(2**16))
         if location := answer.headers.get("Location"):
-            problem = wire.Problem(f"the URL has moved to {location}")
+            problem = wire.Problem(f"the URL has moved to {without_password(location)}")
         error = self.refusal(self.path, answer.status, problem)
-        if problem.overflow:
+        if problem.lasting:
             raise error
         if answer.status in RETRY_STATUS:
             raise Retry(error, after=_retry_after(answer.headers.get("Retry-After", "")))
@@ -253,18 +258,21 @@ class HTTPModel(Endpoint):
         """The events of a stream, read. Raises Retry for a broken stream and for an error that may pass."""
         try:
             for event in wire.events(answer.chunks(), LONGEST_LINE):
-                if problem := wire.problem_in(event):
+                if problem := self.problem(event):
                     error = self.refusal(self.path, problem.code or 200, problem)
-                    passing = problem.code in RETRY_STATUS and not problem.overflow
+                    passing = problem.code in RETRY_STATUS and not problem.lasting
                     raise Retry(error, broken=True) if passing else error
                 yield self._piece(event)
         except (wire.Malformed, RecursionError) as error:
-            raise Retry(ServerError(f"{self._at}: the answer is damaged: {error}"), broken=True) from error
+            said = self.client.hide(str(error))
+            raise Retry(ServerError(f"{self._at}: the answer is damaged: {said}"), broken=True) from error
 
     def _piece(self, event: dict[str, Any]) -> Piece:
         try:
             piece = self.read(event)
-            return dataclasses.replace(piece, text=wire.sendable(piece.text))
+            if not isinstance(piece.text, str):
+                raise TypeError
+            return piece
         except (AttributeError, IndexError, KeyError, TypeError) as error:
             fields = wire.shorten(", ".join(event))
             raise ServerError(f"{self._at} sent an event of unknown form, with the fields {fields}") from error

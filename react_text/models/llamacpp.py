@@ -9,6 +9,7 @@ import math
 import time
 from collections.abc import Iterable, Sequence
 from typing import Any
+from urllib.parse import quote
 
 from ..errors import ContextOverflow, ServerError
 from .base import Constraint, Finish, Options, PromptText, Usage
@@ -34,30 +35,39 @@ class LlamaCpp(HTTPModel):
     @property
     def name(self) -> str:
         """The model given, else what the server calls its model, else `llamacpp`."""
-        props = self.page("/props")
+        props = {} if self.model else self._props()
         known = self.model or str(props.get("model_alias") or props.get("model_path") or "llamacpp")
         return known.replace("\\", "/").rpartition("/")[2].removesuffix(".gguf")
 
     def context_size(self, limit: float = math.inf) -> int | None:
         """Tokens of one slot, which is less than the -c of a server with several."""
-        settings = self.page("/props", limit).get("default_generation_settings")
+        settings = self._props(limit).get("default_generation_settings")
         return (count(settings.get("n_ctx")) if isinstance(settings, dict) else None) or self.num_ctx
 
     def chat_template(self) -> TemplateSource | None:
         """The template in the model's file; chatml, which llama-server says where that has none."""
-        props = self.page("/props")
+        props = self._props()
         if not props:
-            self.client.get("/props", time.monotonic() + PATIENCE)  # to say why, when there is no answer
+            # To say why, when there is no answer.
+            self.client.get(self._of_model("/props"), time.monotonic() + PATIENCE)
         text = props.get("chat_template")
         if not isinstance(text, str) or not text:
             return None
         adds_bos = self.tokens("", add_special=True) != []
         return TemplateSource(text, str(props.get("bos_token") or ""), str(props.get("eos_token") or ""), adds_bos)
 
+    def _of_model(self, path: str) -> str:
+        """A path to be asked about the model, which a server that holds several wants to be named."""
+        return f"{path}?model={quote(self.model, safe='')}" if self.model else path
+
+    def _props(self, limit: float = math.inf) -> dict[str, Any]:
+        return self.page(self._of_model("/props"), limit)
+
     def tokens(self, text: str | Sequence[str | int], *, limit: float = math.inf, **how: bool) -> list[int] | None:
         """The token ids of a text, or of a list of texts and ids; None when the server does not tell. Never raises."""
+        asked = {"content": text, **({"model": self.model} if self.model else {}), **how}
         try:
-            reply = self.client.post("/tokenize", {"content": text, **how}, min(limit, time.monotonic() + PATIENCE))
+            reply = self.client.post("/tokenize", asked, min(limit, time.monotonic() + PATIENCE))
         except ServerError:
             return None
         ids = reply.json.get("tokens")
@@ -66,7 +76,7 @@ class LlamaCpp(HTTPModel):
     def slots(self) -> list[dict[str, Any]] | None:
         """What GET /slots says about the work in hand; None where that is switched off. Never raises."""
         with contextlib.suppress(ServerError, ValueError):
-            value = json.loads(self.client.get("/slots", time.monotonic() + PATIENCE).body)
+            value = json.loads(self.client.get(self._of_model("/slots"), time.monotonic() + PATIENCE).body)
             return value if isinstance(value, list) else None
         return None
 

@@ -17,7 +17,7 @@ from . import fit
 from .base import Completion, Finish, Options, Usage
 from .endpoint import PATIENCE, Piece
 from .http import HTTPModel
-from .wire import count
+from .wire import count, problem_of
 
 NUM_CTX = 8192
 """The context asked for when neither `num_ctx` nor a loaded model says: the server's own default may be 4096, too small
@@ -56,9 +56,10 @@ class Ollama(HTTPModel):
         if self.model:
             return
         try:
-            loaded, installed = self._models("/api/ps", limit), self._models("/api/tags", limit)
-        except ServerError:  # the request will fail in the same way, and is made again
+            installed = self._models("/api/tags", limit)
+        except ServerError:  # the request will fail in the same way: it is made again, or says why not
             return
+        loaded = self._running(limit)
         names = [str(model.get("name")) for model in (loaded if len(loaded) == 1 else installed)]
         if len(names) != 1:
             what = (
@@ -105,7 +106,8 @@ class Ollama(HTTPModel):
             count(event.get("eval_count")),
             count(event.get("prompt_eval_cached_count")),
         )
-        finish = _FINISH.get(event.get("done_reason") or "", "stop") if event.get("done") else None
+        reason = event.get("done_reason") or ""  # some backends give it without `done`
+        finish = _FINISH.get(reason, "stop") if event.get("done") or reason else None
         return Piece(event.get("response") or "", finish, usage, hidden=len(event.get("thinking") or ""))
 
     def cut_sign(self, read: fit.Read, before: fit.Read | None, plan: fit.Plan) -> str:
@@ -146,13 +148,20 @@ class Ollama(HTTPModel):
 
     def _loaded(self, limit: float) -> int | None:
         """The context in force for the model; None while it is not loaded."""
-        try:
-            loaded = self._models("/api/ps", limit)
-        except ServerError:
-            return None
+        loaded = self._running(limit)
         names = (self.model, f"{self.model}:latest")
         return next((count(model.get("context_length")) for model in loaded if model.get("name") in names), None)
 
+    def _running(self, limit: float) -> list[dict[str, Any]]:
+        """The loaded models; none where the server does not tell."""
+        try:
+            return self._models("/api/ps", limit)
+        except ServerError:
+            return []
+
     def _models(self, path: str, limit: float) -> list[dict[str, Any]]:
-        models = self.client.get(path, min(limit, time.monotonic() + PATIENCE)).json.get("models")
+        reply = self.client.get(path, min(limit, time.monotonic() + PATIENCE))
+        if reply.status != 200:
+            raise self.refusal(path, reply.status, problem_of(reply.body))
+        models = reply.json.get("models")
         return [model for model in models if isinstance(model, dict)] if isinstance(models, list) else []

@@ -14,7 +14,7 @@ from .wire import count
 
 MODELS_PATH = "/v1/models"
 
-_FINISH: dict[str, Finish] = {"length": "length", "eos_token": "eos"}
+_FINISH: dict[str, Finish] = {"length": "length", "max_tokens": "length", "eos_token": "eos"}
 _CONSTRAINED: dict[str, Callable[[Constraint], dict[str, Any]]] = {
     "llamacpp": lambda constraint: {"grammar": constraint.gbnf},
     "koboldcpp": lambda constraint: {"grammar": constraint.gbnf},

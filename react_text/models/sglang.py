@@ -45,6 +45,13 @@ class SGLang(HTTPModel):
     def constrained(self, constraint: Constraint) -> dict[str, Any]:
         return {"regex": constraint.regex}
 
+    def problem(self, event: dict[str, Any]) -> wire.Problem | None:
+        meta = event.get("meta_info")
+        reason = meta.get("finish_reason") if isinstance(meta, dict) else None
+        if isinstance(reason, dict) and reason.get("type") == "abort":
+            event = {"error": {**reason, "code": reason.get("status_code")}}
+        return super().problem(event)
+
     def read(self, event: dict[str, Any]) -> Piece:
         meta = event.get("meta_info") or {}
         usage = Usage(
@@ -56,9 +63,6 @@ class SGLang(HTTPModel):
         """Why the text ended. What was met is a stop string, or the number of a token: the model's own end."""
         if not isinstance(reason, dict):
             return None
-        if reason.get("type") == "abort":
-            problem = wire.problem_in({"error": {**reason, "code": reason.get("status_code")}})
-            raise self.refusal(self.path, 200, problem or wire.Problem("aborted"))
         if reason.get("type") == "length":
             return "length"
         return "stop" if isinstance(reason.get("matched"), str) else "eos"

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
 from .base import Constraint, Options
 from .openai import OpenAICompletions
+
+_STRUCTURED_OUTPUTS = (0, 11)  # the version that renamed the field; the one after the next dropped the old name
 
 
 class VLLM(OpenAICompletions):
@@ -23,5 +26,8 @@ class VLLM(OpenAICompletions):
         return body
 
     def constrained(self, constraint: Constraint) -> dict[str, Any]:
-        """By the name that holds since 0.12; older servers ignore it."""
+        """By the name that the server's version knows: each ignores the other's, and writes what it likes."""
+        version = re.match(r"(\d+)\.(\d+)", str(self.page("/version").get("version")))
+        if version and (int(version[1]), int(version[2])) < _STRUCTURED_OUTPUTS:
+            return {"guided_regex": constraint.regex}
         return {"structured_outputs": {"regex": constraint.regex}}

@@ -24,23 +24,36 @@ _OVERFLOW = (
     "trying to keep the first",
     "longer than the context length currently available",
     "greater than the context length",
+    "longer than the maximum model length",  # vLLM since 0.8
+    "exceeds the maximum allowed length",  # SGLang
+    "exceed context window",  # llama-cpp-python
+    "reached context length",  # LM Studio, in the middle of a text
+    "exceeds the context length",
+    "greater than max_seq_len",
+    "prompt is too long",
+    "max_tokens must be at least 1, got -",  # vLLM, of what a prompt leaves
 )
 _CONTEXT_SIZE = (
-    r"context (?:size|length)(?: is| of)?(?: only)? ?\(?(\d{1,9})",
+    r"max_seq_len (\d{1,9})",
+    r"context (?:size|length|window)(?: is| of)?(?: only)? ?\(?(\d{1,9})",
+    r"(?:maximum model|maximum allowed) length (?:of )?\(?(\d{1,9})",
     r"(?:<=|less than) (\d{1,9})",
     r"n_ctx\W+(\d{1,9})",
 )
 _PROMPT_TOKENS = (  # the most exact first: several messages also give the sum of prompt and max_tokens
     r"(\d{1,9}) in (?:the|your) (?:messages|prompt)",
     r"(\d{1,9}) tokens from the input",
-    r"passed (\d{1,9}) input",
-    r"(?:request|input) \((\d{1,9}) tokens\)",
-    r"prompt length (\d{1,9})",
+    r"(\d{1,9}) input tokens",
+    r"(?:request|input|input length) \((\d{1,9}) tokens\)",
+    r"prompt (?:length (?:of )?|\(length )(\d{1,9})",
+    r"prompt is too long: (\d{1,9})",
+    r"context length (\d{1,9}) is greater",
     r"given: (\d{1,9})",
     r"keep the first (\d{1,9})",
-    r"requested (?:a total of |about )?(\d{1,9})",
+    r"requested (?:a total of |about |tokens \()?(\d{1,9})",
     r"n_prompt_tokens\W+(\d{1,9})",
 )
+_BYTES = "surrogateescape"
 _BOM = b"\xef\xbb\xbf"
 _REFUSES_FIELD = re.compile("support|permit|allow|unknown|unrecogni[sz]ed|unexpected|extra|invalid", re.IGNORECASE)
 
@@ -65,9 +78,14 @@ class Problem:
 
     @property
     def overflow(self) -> bool:
-        """Whether the prompt does not fit the context, so that asking again unchanged is hopeless."""
+        """Whether the prompt does not fit the context."""
         said = f"{self.message} {self.kind}".lower()
         return any(words in said for words in _OVERFLOW)
+
+    @property
+    def lasting(self) -> bool:
+        """Whether asking again unchanged is hopeless, whatever the status: llama.cpp gives a 500 for a grammar."""
+        return self.overflow or "grammar" in self.message.lower()
 
     def refuses(self, field: str) -> bool:
         """Whether the request field `field` is what the server does not take."""
@@ -78,27 +96,40 @@ class Problem:
 def events(chunks: Iterable[bytes], longest: int) -> Iterator[dict[str, Any]]:
     """The JSON objects in a body: server-sent events, one object a line, or a single object over many lines.
 
-    Every `data:` line is an event of its own, because no completion server spreads one over several. Ends at `[DONE]`
-    or with the bytes; raises `Malformed` for what is no JSON object and for lines of more than `longest` bytes.
+    Every `data:` line is an event of its own, because no completion server spreads one over several; the data of an
+    event with the name `error` is one, whatever it looks like. Bytes that are no UTF-8, because a server splits
+    characters between events, stand there as lone surrogates: see `Received`. Ends at `[DONE]` or with the bytes;
+    raises `Malformed` for what is no JSON object and for lines of more than `longest` bytes.
     """
     source = lines(chunks, longest)
+    failed = False
     for raw in source:
         line = raw.strip().removeprefix(_BOM)
-        if line.startswith(b"{"):
+        if line.startswith(b"event:"):
+            failed = line[6:].strip() == b"error"
+        elif line.startswith(b"{"):
             try:
-                event = decode(line)
+                event = decode(line, _BYTES)
             except Malformed:  # the first line of an indented object
-                event = decode(line + b"".join(lines(source, longest)))
+                event = decode(line + b"".join(lines(source, longest)), _BYTES)
             yield event
         elif line.startswith(b"data:"):
             data = line[5:].strip()
             if data == b"[DONE]":
                 return
             if data:
-                yield decode(data)
+                yield _failure(data) if failed else decode(data, _BYTES)
         elif line.startswith(b"error:"):  # llama.cpp before September 2025
-            event = decode(line[6:].strip())
-            yield event if "error" in event else {"error": event}
+            yield _failure(line[6:].strip())
+
+
+def _failure(data: bytes) -> dict[str, Any]:
+    """An error that is told beside the stream, in the form of one that is told in it."""
+    try:
+        event = decode(data)
+    except Malformed:
+        return {"error": shorten(data)}
+    return event if event.get("error") else {"error": event}
 
 
 def lines(chunks: Iterable[bytes], longest: int) -> Iterator[bytes]:
@@ -116,10 +147,10 @@ def lines(chunks: Iterable[bytes], longest: int) -> Iterator[bytes]:
         yield bytes(tail)
 
 
-def decode(data: bytes) -> dict[str, Any]:
+def decode(data: bytes, errors: str = "strict") -> dict[str, Any]:
     """One JSON object. Decoded only when whole, so that characters split between two reads come out right."""
     try:
-        value = json.loads(data.decode())
+        value = json.loads(data.decode(errors=errors))
     except (ValueError, RecursionError) as error:
         raise Malformed(f"no JSON: {shorten(data)!r}") from error
     if not isinstance(value, dict):
@@ -132,6 +163,7 @@ def problem_in(value: Any) -> Problem | None:
 
     Shapes: {"error": {"message"}}, {"error": "text", "error_type"}, {"object": "error", "message"}, {"detail": "text"},
     {"detail": {"msg"}}, {"detail": [{"msg", "loc"}]}, {"message", "type"} alone, {"choices": [{"error": {"message"}}]}.
+    OpenRouter has what the provider said in {"error": {"metadata": {"raw"}}}.
     """
     if not isinstance(value, dict):
         return None
@@ -145,6 +177,9 @@ def problem_in(value: Any) -> Problem | None:
         error = {"message": str(error), "type": value.get("error_type")}
     kind = " ".join(str(error[key]) for key in ("type", "code") if error.get(key) is not None)
     message = str(error.get("message") or error.get("msg") or error.get("error") or kind or error)
+    metadata = error.get("metadata")
+    if isinstance(metadata, dict) and metadata.get("raw"):
+        message = f"{message}: {metadata['raw']}"
     place = error.get("loc")
     param = error.get("param") or (place[-1] if isinstance(place, list) and place else "")
     said = f"{message} {kind}".lower()
@@ -152,7 +187,7 @@ def problem_in(value: Any) -> Problem | None:
         message=message,
         kind=kind,
         param=str(param),
-        code=count(error.get("code")),
+        code=_status(error.get("code")),
         prompt_tokens=count(error.get("n_prompt_tokens")) or _number(_PROMPT_TOKENS, said),
         context_size=count(error.get("n_ctx")) or _number(_CONTEXT_SIZE, said),
     )
@@ -179,6 +214,11 @@ def count(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
+def _status(value: Any) -> int | None:
+    """An HTTP status inside a body; some write it as text, others put a word there."""
+    return int(value) if isinstance(value, str) and re.fullmatch("[1-5][0-9][0-9]", value) else count(value)
+
+
 def sendable(text: str) -> str:
     """`text` without lone surrogates, which UTF-8 cannot carry: halves of a pair are joined, others become U+FFFD."""
     try:
@@ -198,6 +238,7 @@ def shorten(said: str | bytes, most: int = 300) -> str:
     text = said[: 8 * most]
     if isinstance(text, bytes):
         text = text.decode("utf-8", "replace")
+    text = sendable(text)
     text = re.sub(r"</?[a-zA-Z!][^<>]*(?:>|$)|[\x00-\x20\x7f-\x9f]+", " ", text)
     text = re.sub(" +", " ", text).strip()
     return text if len(text) <= most else text[:most] + "..."
