@@ -27,7 +27,7 @@ Refused = Callable[[Tool, Mapping[str, Any]], bool]
 """Whether a call would be refused, because it was made before."""
 
 # What may stand around the word of a label, see `labels`.
-_MARKS = ("-", " \t\xa0\u3000*_#>`.)", "0-9０-９")
+_MARKS = ("-", " \t\xa0\u3000\u200b\u2060\ufeff*_#>`.)", "0-9０-９")
 _COLONS = ":："
 _TELLING = 3  # letters by which a label is known
 _MOST_CALLS = 400  # ways to call one tool, to look through for those that were taken

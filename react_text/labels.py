@@ -18,7 +18,8 @@ from .errors import AuthorError, did_you_mean
 # 3.10 has no `*+`): giving back its marks one by one could never help.
 # A number is written in ASCII or full-width digits: a grammar has to list whatever can stand here.
 _NUMBER = "[0-9０-９]+"
-BEFORE_LABEL = rf"(?=(?P<marks>[ \t\xa0\u3000*_#>`\-]*))(?P=marks)(?:{_NUMBER}[.)][ \t*_`]*)?"
+_INVISIBLE = "\u200b\u2060\ufeff"  # zero-width blanks, and the byte order mark that some servers leave in their text
+BEFORE_LABEL = rf"(?=(?P<marks>[ \t\xa0\u3000{_INVISIBLE}*_#>`\-]*))(?P=marks)(?:{_NUMBER}[.)][ \t*_`]*)?"
 AFTER_LABEL = rf"[ \t\xa0\u3000*_`#]*(?:{_NUMBER}[ \t*_`]*)?[:：]"
 
 

@@ -341,3 +341,9 @@ def test_any_way_of_streaming_a_text_shows_the_same(text: str, cuts: list[int]) 
 
     edges = sorted({0, len(text), *(cut for cut in cuts if cut < len(text))})
     assert shown([text[a:b] for a, b in pairwise(edges)]) == shown([text])
+
+
+@pytest.mark.parametrize("before", ["\ufeff", "\u200b", "\u2060 ", "\u200b**"])
+def test_what_cannot_be_seen_may_stand_before_a_label(before: str) -> None:
+    turn = parse_turn(f" I look.\n{before}Action: search[mast]\n{before}Observation: invented")
+    assert (str(turn.action), turn.text) == ("search[mast]", f" I look.\n{before}Action: search[mast]")

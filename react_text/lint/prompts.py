@@ -144,16 +144,16 @@ def no_such_grammar(file: PromptFile) -> Iterator[Found]:
         return
     model = open_model(spec)
     cue = labels.cue(labels.thought, 1)
-    whole, lazy = (Grammar(file.tools or Toolbox(), labels, lazy=lazy).after(cue, 1) for lazy in (False, True))
-    assert isinstance(model, HTTPModel) and whole and lazy
+    constraint = Grammar(file.tools or Toolbox(), labels).after(cue, 1)
+    assert isinstance(model, HTTPModel) and constraint
     try:
         with offline("lint"):
-            taken, taken_lazily = model.constrained(whole), model.constrained(lazy)
+            takes_none = not model.constrained(constraint)
     except NetworkUsed:
-        return  # only the server itself can tell
-    if not taken:
+        takes_none = False  # only the server itself can tell
+    if takes_none:
         yield file.at_key("constrain", f"{kind} takes no grammar: the parser alone checks the turns")
-    elif constrain == "lazy" and taken == taken_lazily:
+    elif constrain == "lazy" and not model.lazy_grammars:
         yield file.at_key("constrain", f"{kind} has no lazy grammars: thoughts are constrained as well")
 
 

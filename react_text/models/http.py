@@ -38,7 +38,9 @@ _WANTS_MODEL = re.compile(r"\bmodel\b.{0,20}\b(?:missing|required|parameter)\b")
 
 
 class HTTPModel(Endpoint):
-    """A model behind a completion endpoint."""
+    """A model behind a completion endpoint. `lazy_grammars`: a grammar may begin at a trigger in the text."""
+
+    lazy_grammars = False
 
     def complete(
         self,

@@ -27,6 +27,7 @@ class LlamaCpp(HTTPModel):
     """POST /completion of a llama-server at the base URL `url`. `model` picks one where the server holds several."""
 
     path = "/completion"
+    lazy_grammars = True
 
     def __init__(self, url: str, **settings: Any) -> None:
         super().__init__(url, **settings)
