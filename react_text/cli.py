@@ -23,6 +23,7 @@ from .commands import (
     lint,
     live,
     plan,
+    resume,
     run,
     show,
     view,
@@ -30,6 +31,11 @@ from .commands import (
 from .commands.common import AUTHOR, DONE, INTERRUPTED, SERVER, fail
 from .errors import AuthorError, ServerError
 from .version import __version__
+
+# In the order in which `--help` lists them.
+_GROUPS = (
+    run, resume, plan, init, author, show, view, ground, grammar, convert, doctor, evaluate, golden, live, lint,
+)  # fmt: skip
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -51,6 +57,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader has gone (`| head`); Python would complain once more when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
+    except OSError as error:  # a full disk, a file that may not be read
+        if os.environ.get("REACT_TEXT_DEBUG"):
+            raise
+        return fail(f"{f'{error.filename}: ' if error.filename else ''}{error.strerror or error}", AUTHOR)
     except Exception as error:
         if os.environ.get("REACT_TEXT_DEBUG"):
             raise
@@ -68,6 +78,6 @@ def parser() -> argparse.ArgumentParser:
         made.set_defaults(command=function)
         return made
 
-    for group in (run, plan, init, author, show, view, ground, grammar, convert, doctor, evaluate, golden, live, lint):
+    for group in _GROUPS:
         group.register(command)
     return top

@@ -12,7 +12,8 @@ from .diff import report
 from .errors import AuthorError
 from .files import from_here
 from .frontmatter import read_text
-from .golden import Library, open_case
+from .golden import open_case
+from .library import Library
 from .runs import Recorded, find_files, read_runs
 from .stats import wilson
 

@@ -98,6 +98,8 @@ class ContextOverflow(ServerError):
 def no_such_file(path: str | Path) -> AuthorError:
     """The error for a path where nothing is, with the nearest name beside it."""
     path = Path(path)
+    if path.is_symlink():
+        return AuthorError("this link leads nowhere", path=path)
     return AuthorError(f"no such file{did_you_mean(path.name, (p.name for p in path.parent.glob('*')))}", path=path)
 
 

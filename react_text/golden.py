@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from .agent import Agent
-from .errors import SERVER_FAILED, AuthorError, ServerError, did_you_mean, no_such_file
-from .files import project_root
+from .errors import SERVER_FAILED, AuthorError, ServerError, did_you_mean
+from .library import Library, refuse_network
 from .loop import Run
 from .match import Change, check_expectations, compare, expectations
 from .matching import Matching
@@ -26,19 +26,18 @@ from .models.scripted import ScriptedModel
 from .offline import Offline, offline
 from .plan.replay import SUFFIX as PLAN
 from .plan.replay import PlanCase
-from .project import Project, find_project
 from .prompt import Prompt
 from .recorded import given
 from .redact import redaction_rules
 from .templates import BUILT_IN
-from .tools import Tool, Toolbox, load_tools
+from .tools import Tool, Toolbox
 from .trace import Trace
 
 # Why a run ended that a replay cannot find out by itself: the server, the clock, the meter, the user.
 _FROM_OUTSIDE = (
     *SERVER_FAILED, "context_overflow", "interrupted", "max_seconds", "max_tokens", "max_cost",
 )  # fmt: skip
-_STAND_IN = "\ue000question\ue001"
+
 
 
 @dataclass(frozen=True)
@@ -59,67 +58,6 @@ class Outcome:
     @property
     def ok(self) -> bool:
         return not self.changes
-
-
-class Library:
-    """Prompts, tools and project settings, each loaded once for all cases that share them."""
-
-    def __init__(self) -> None:
-        self._prompts: dict[Path, Prompt] = {}
-        self._toolboxes: dict[tuple[Path, str], Toolbox] = {}
-        self._roots: dict[tuple[Path, str], Path] = {}
-        self._projects: dict[Path, Project] = {}
-        self._frames: dict[tuple[Path, str], tuple[str, str]] = {}
-
-    def prompt(self, path: Path) -> Prompt:
-        """Raises AuthorError."""
-        if path not in self._prompts:
-            self._prompts[path] = Prompt.load(path)
-        return self._prompts[path]
-
-    def has(self, path: Path) -> bool:
-        """Whether there is a prompt at a path."""
-        return path in self._prompts or path.is_file()
-
-    def tools(self, prompt: Prompt, check: str) -> Toolbox:
-        """The tools of a prompt. For a replay they are loaded without a network. Raises AuthorError."""
-        assert prompt.path is not None
-        key = prompt.path, check
-        if key not in self._toolboxes:
-            if check == "replay":
-                with offline(f"loading the tools of {prompt.path.name}") as stretch:
-                    loaded = load_tools(prompt.tools)
-                _refuse_network(stretch, prompt.path, None)
-            else:
-                loaded = load_tools(prompt.tools)
-            self._toolboxes[key] = loaded
-        return self._toolboxes[key]
-
-    def frame(self, agent: Agent, inputs: Mapping[str, Any]) -> tuple[str, str]:
-        """What a prompt puts before and behind the question. Raises AuthorError."""
-        assert agent.prompt.path is not None
-        key = agent.prompt.path, repr((inputs, agent.overrides))
-        if key not in self._frames:
-            before, _, behind = agent.steps(_STAND_IN, variables=inputs).prompt.task.partition(_STAND_IN)
-            self._frames[key] = before, behind
-        return self._frames[key]
-
-    def root(self, folder: Path, prompt: str) -> Path:
-        """The project of the traces in a folder. Traces that were saved outside of the project that has their prompt
-        belong to that of the working folder."""
-        key = folder, prompt
-        if key not in self._roots:
-            start, here = folder.resolve(), Path.cwd()
-            own = project_root(start)
-            places = (own, start, *start.parents, here, *here.parents)
-            self._roots[key] = next((p for p in places if (p / prompt).is_file()), own)
-        return self._roots[key]
-
-    def project(self, folder: Path) -> Project:
-        """Raises AuthorError."""
-        if folder not in self._projects:
-            self._projects[folder] = find_project(folder)
-        return self._projects[folder]
 
 
 class Case:
@@ -183,7 +121,7 @@ class Case:
             finally:  # whether code that was refused the network went on without it, or not
                 step = re.match(r"step (\d+) ", stretch.attempts[0]) if stretch.attempts else None
                 known = step is not None and int(step[1]) <= len(self.golden.observations)
-                _refuse_network(stretch, self.path, self.golden.line_of(int(step[1])) if step and known else None)
+                refuse_network(stretch, self.path, self.golden.line_of(int(step[1])) if step and known else None)
 
     def run_tools(self) -> Outcome:
         """The turns from the file, the real tools; those marked `unsafe` are not run and answer from the file."""
@@ -319,23 +257,3 @@ class _ModelHalf(ScriptedModel):
 def open_case(path: Path, library: Library) -> Case | PlanCase:
     """The golden at a path: a trace, or a recorded plan."""
     return PlanCase(path) if path.suffix == PLAN else Case(path, library)
-
-
-def collect(paths: Iterable[str | Path], suffixes: Sequence[str] = (".trace",)) -> list[Path]:
-    """The trace files that are named, and those in the folders that are, or other files by their `suffixes`. Raises
-    AuthorError for what is not there."""
-    found: dict[Path, None] = {}
-    for path in map(Path, paths):
-        if path.is_dir():
-            files = (file for suffix in suffixes for file in path.rglob(f"*{suffix}"))
-            found.update(dict.fromkeys(sorted(files)))
-        elif path.is_file():
-            found[path] = None
-        else:
-            raise no_such_file(path)
-    return list(found)
-
-
-def _refuse_network(stretch: Offline, path: Path, line: int | None) -> None:
-    if stretch.attempts:
-        raise AuthorError(f"{stretch.attempts[0]}; a replay needs no network", path=path, line=line) from None

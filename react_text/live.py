@@ -13,7 +13,9 @@ from typing import Any
 
 from .agent import Agent
 from .errors import SERVER_FAILED, AuthorError, ServerError
-from .golden import Case, Library, collect
+from .files import collect
+from .golden import Case
+from .library import Library
 from .match import Change, check_expectations, compare
 from .matching import Matching
 from .models.base import Model

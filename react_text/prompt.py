@@ -24,7 +24,7 @@ from .models.base import PromptText
 from .output import without_surrogates
 from .plan_settings import PlanSettings
 from .settings import SETTING_KEYS, Limits, Settings
-from .templates import BUILT_IN, environment, find_source, references
+from .templates import BUILT_IN, environment, find_source, never_shown, references
 from .tools import Toolbox
 
 KEYS = ("question", "tools", "examples", "pick", "demo", "inputs", "lint", "plan", *SETTING_KEYS)
@@ -59,6 +59,8 @@ class Prompt:
         """Read and check a prompt file. Raises AuthorError."""
         path = Path(path)
         text = unix_lines(read_text(path))
+        if path.suffix == ".trace":
+            raise AuthorError("this is a trace, and a prompt is needed here", path=path)
         head_text, _, _ = split_head(text)
         if head_text is None and text.startswith("---\n"):
             raise AuthorError("the front matter has no closing `---` line", path=path, line=1)
@@ -72,6 +74,10 @@ class Prompt:
         except jinja2.TemplateNotFound as error:
             near = did_you_mean(str(error.name), (p.name for p in [*path.parent.glob("*.j2"), *BUILT_IN.glob("*.j2")]))
             raise AuthorError(f"template {str(error.name)!r} is not found{near}", path=path) from None
+        for name, tree in trees:
+            others = {block.name for _, each in trees if each is not tree for block in each.find_all(nodes.Block)}
+            for line, message in never_shown(tree, others):
+                raise AuthorError(f"template: {message}", path=name, line=line)
         return cls(
             template=template,
             trees=trees,

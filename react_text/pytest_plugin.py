@@ -13,7 +13,8 @@ import pytest
 
 if TYPE_CHECKING:
     from .entries import Verdict
-    from .golden import Case, Library, Outcome
+    from .golden import Case, Outcome
+    from .library import Library
     from .plan.replay import PlanCase, PlanOutcome
 
 _LIBRARY: pytest.StashKey[Library] = pytest.StashKey()
@@ -174,7 +175,8 @@ class TraceChanged(AssertionError):
 
 def case_of(node: pytest.Item | pytest.File) -> Case | PlanCase:
     """The golden behind a node; prompts and tools are loaded once for the whole session."""
-    from .golden import Library, open_case
+    from .golden import open_case
+    from .library import Library
 
     library = node.config.stash.setdefault(_LIBRARY, Library())
     try:

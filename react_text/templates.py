@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -10,6 +10,7 @@ import jinja2
 from jinja2 import nodes
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+from .errors import did_you_mean
 from .frontmatter import read_text, split_head, unix_lines
 
 BUILT_IN = Path(__file__).parent / "templates"
@@ -48,6 +49,25 @@ def references(tree: nodes.Template) -> Iterator[tuple[int, list[str], bool]]:
         names = [name.value for name in each if isinstance(name, nodes.Const) and isinstance(name.value, str)]
         if names:
             yield tag.lineno, names, getattr(tag, "ignore_missing", False)
+
+
+def never_shown(tree: nodes.Template, known: Collection[str]) -> Iterator[tuple[int, str]]:
+    """What a template says below its `extends` and Jinja drops without a word: (line, what it is). `known` are the
+    blocks of the templates that it is put together with."""
+    body = iter(tree.body)
+    extends = next((node for node in body if isinstance(node, nodes.Extends)), None)
+    if extends is None or not isinstance(extends.template, (nodes.Const, nodes.List, nodes.Tuple)):
+        return
+    called = {node.attr for node in tree.find_all(nodes.Getattr)}  # {{ self.name() }}
+    for node in body:
+        if isinstance(node, nodes.Block) and node.name not in (*known, *called):
+            near = did_you_mean(node.name, known)
+            yield node.lineno, f"block {node.name!r} is in no template that this one extends{near}, so it is not shown"
+        for text in node.nodes if isinstance(node, nodes.Output) else ():
+            data = text.data if isinstance(text, nodes.TemplateData) else "{{"
+            if data.strip():
+                blank = data[: len(data) - len(data.lstrip())]
+                yield text.lineno + blank.count("\n"), "what stands outside of blocks is not shown: put it into a block"
 
 
 def find_source(env: jinja2.Environment, name: str) -> tuple[str, str] | None:

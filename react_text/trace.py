@@ -100,6 +100,8 @@ class Trace:
         """A trace from a file or its bytes. Raises AuthorError; repairs nothing."""
         path = None if isinstance(source, bytes) else Path(source)
         data = source if isinstance(source, bytes) else read_bytes(source)
+        if path and path.suffix == ".j2":
+            raise AuthorError("this is a prompt, and a trace is needed here", path=path)
         text = unix_lines(decoded(data, path))
         head_text, body, first_line = split_head(text)
         if text.startswith("---\r"):

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from .golden import Case, Library, collect
+from .files import collect
+from .golden import Case
+from .library import Library
 from .review import find_pending
 
 

@@ -30,13 +30,13 @@ MODULES = (  # noqa: SIM905
     "models.koboldcpp models.tabbyapi models.textgen models.openrouter models.chat models.detect models.watchdog "
     "models.local models.scripted models.human models ask context repeats worker gateway recorded log result recover "
     "records loop agent plan.options plan.state plan.script plan.goal plan.shares plan.stages plan.run matching "
-    "redact match plan.replay plan stats evaluate project doctor display offline golden diff review unused fmt "
-    "lint.words lint.caveats lint.references lint.views lint.context lint.files lint.turns lint.facts lint.fewshots "
-    "lint.prompts lint.rules lint fill resume show author scaffold formats formats.langchain formats.react2022 "
-    "formats.chat formats.finetune formats.markdown live runs pieces charts sidebyside entries view pytest_plugin "
-    "commands.common commands.run commands.plan commands.init commands.author commands.show commands.view "
-    "commands.ground commands.convert commands.doctor commands.live commands.golden commands.lint commands.evaluate "
-    "commands.grammar commands cli"
+    "redact match plan.replay plan stats evaluate project doctor display offline library golden diff review unused "
+    "fmt lint.words lint.caveats lint.references lint.views lint.context lint.files lint.turns lint.facts "
+    "lint.fewshots lint.prompts lint.rules lint fill resume show author scaffold formats formats.langchain "
+    "formats.react2022 formats.chat formats.finetune formats.markdown live runs pieces charts sidebyside entries view "
+    "pytest_plugin commands.common commands.run commands.plan commands.init commands.author commands.show "
+    "commands.view commands.ground commands.convert commands.doctor commands.resume commands.live commands.golden "
+    "commands.lint commands.evaluate commands.grammar commands cli"
 ).split()
 
 

@@ -14,7 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from react_text import Agent, AuthorError, Completion, Options, ScriptedModel, Trace
-from react_text.golden import Case, Library, collect
+from react_text.files import collect
+from react_text.golden import Case
+from react_text.library import Library
 from react_text.offline import NetworkUsed, offline
 
 from .project import DEPOT, Project

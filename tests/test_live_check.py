@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from react_text import Agent, AuthorError, Completion, Options, ScriptedModel, ServerError, Trace
-from react_text.golden import Library
+from react_text.library import Library
 from react_text.live import LiveCheck, Pairs, Report, Trial, Variant, find_cases
 
 from .fakes import FakeServer, error, native, native_end, sse

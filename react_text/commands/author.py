@@ -126,7 +126,7 @@ def run_author(arguments: argparse.Namespace) -> int:
 
 def _each(paths: Sequence[Path], work: Callable[[Path], None]) -> bool:
     """Work on traces one by one; True when one of them could not be worked on."""
-    from ..golden import collect
+    from ..files import collect
 
     failed = False
     for path in collect(paths):

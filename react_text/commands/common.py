@@ -22,10 +22,17 @@ Register = Callable[[str, Callable[[argparse.Namespace], int], str], argparse.Ar
 def prompt_arguments(command: argparse.ArgumentParser) -> None:
     """PROMPT, QUESTION and -v."""
     command.add_argument("prompt", type=Path, metavar="PROMPT", help="a prompt file (prompts/NAME.j2)")
-    command.add_argument("question", nargs="?", metavar="QUESTION", help="the prompt's own default otherwise")
+    text = "the prompt's own default otherwise"
+    command.add_argument("question", nargs="?", type=_question, metavar="QUESTION", help=text)
     command.add_argument(
         "-v", "--var", action="append", default=[], metavar="NAME=VALUE", help="a variable of the prompt"
     )
+
+
+def _question(text: str) -> str:
+    if not text.strip():  # mostly a variable of the shell that is not set
+        raise argparse.ArgumentTypeError("is empty")
+    return text
 
 
 def variables(arguments: argparse.Namespace) -> dict[str, str]:
@@ -76,14 +83,15 @@ def settings(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def check_writable(path: Path) -> None:
     """Fail before the run rather than after it, when its record would be lost. Raises AuthorError."""
+    there = path.exists()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("ab"):
             pass
     except OSError as error:
         raise AuthorError(f"cannot be written: {error.strerror}", path=path) from None
-    if path.stat().st_size == 0:
-        path.unlink()
+    if not there:
+        path.resolve().unlink()
 
 
 def write_exactly(text: str) -> None:

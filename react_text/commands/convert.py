@@ -85,7 +85,7 @@ def _imported(arguments: argparse.Namespace) -> Imported:
 
 
 def _exported(arguments: argparse.Namespace) -> Iterator[str]:
-    from ..golden import collect
+    from ..files import collect
     from ..prompt import Prompt
 
     if arguments.format == "react2022":
@@ -98,10 +98,7 @@ def _exported(arguments: argparse.Namespace) -> Iterator[str]:
         if getattr(arguments, option) is not None:
             raise AuthorError(f"--{option} belongs to react2022")
     prompt = Prompt.load(arguments.prompt) if arguments.prompt else None
-    paths = collect(arguments.paths)
-    if not paths:
-        raise AuthorError("no traces here", path=arguments.paths[0])
-    yield from _records(arguments.format, paths, prompt)
+    yield from _records(arguments.format, collect(arguments.paths), prompt)
 
 
 def _records(format: str, paths: Sequence[Path], prompt: Prompt | None) -> Iterator[str]:

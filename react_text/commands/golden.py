@@ -7,11 +7,10 @@ import argparse
 import json
 import sys
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..errors import AuthorError
+from ..errors import AuthorError, no_such_file
 from ..files import from_here
 from .common import AUTHOR, DONE, NO_ANSWER, Register, edit_file
 from .live import live_options, run_live
@@ -66,7 +65,9 @@ def run_tests(arguments: argparse.Namespace) -> int:
     if arguments.model or arguments.models or arguments.prompts:
         return run_live(arguments)
     from ..diff import coloured, report
-    from ..golden import Library, collect, open_case
+    from ..files import collect
+    from ..golden import open_case
+    from ..library import Library
     from ..plan.replay import SUFFIX as PLAN
     from ..review import lacking, pending_path, refuse_in_ci, write_pending
 
@@ -74,7 +75,7 @@ def run_tests(arguments: argparse.Namespace) -> int:
         refuse_in_ci("--update (without --force)")
     check, library = "tools" if arguments.tools else "replay", Library()
     counts, categories = Counter[str](), Counter[str]()
-    for path in _collected(collect(arguments.paths, (".trace", PLAN)), arguments.paths):
+    for path in collect(arguments.paths, (".trace", PLAN)):
         try:
             case = open_case(path, library)
             if not case.is_test:
@@ -186,9 +187,14 @@ def run_pending(arguments: argparse.Namespace) -> int:
 def run_affected(arguments: argparse.Namespace) -> int:
     """`react-text affected FILE...`"""
     from ..diff import categories
-    from ..golden import Library, collect, open_case
+    from ..files import collect
+    from ..golden import open_case
+    from ..library import Library
     from ..plan.replay import SUFFIX as PLAN
 
+    for path in arguments.files:
+        if not path.exists():
+            raise no_such_file(path)
     wanted, library, code, found = [path.resolve() for path in arguments.files], Library(), DONE, 0
     for path in collect([_DEFAULT], (".trace", PLAN)):
         try:
@@ -234,12 +240,6 @@ def _paths(command: argparse.ArgumentParser, text: str) -> None:
 
 def _force(command: argparse.ArgumentParser) -> None:
     command.add_argument("--force", action="store_true", help="change files even where CI is set")
-
-
-def _collected(found: Sequence[Path], paths: Sequence[Path]) -> Sequence[Path]:
-    if not found:
-        raise AuthorError("no traces here", path=paths[0])
-    return found
 
 
 def _summary(counts: Counter[str], categories: Counter[str]) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..display import printable
+from ..errors import AuthorError
 from .common import AUTHOR, DONE, NO_ANSWER, Register
 
 if TYPE_CHECKING:
@@ -43,8 +44,11 @@ def run_lint(arguments: argparse.Namespace) -> int:
     sys.stdout.flush()
     for error in report.unusable:
         print(error, file=sys.stderr)
+    if not report.files:
+        raise AuthorError("no traces or prompts here", path=paths[0])
     counts = {severity: report.count(severity) for severity in _SEVERITIES}
     figures = [_plural(number, _SEVERITIES[severity]) for severity, number in counts.items() if number]
+    figures += [f"{len(report.unusable)} cannot be linted"] if report.unusable else []
     print(f"# {_plural(report.files, 'file')}: {', '.join(figures) or 'nothing found'}", file=sys.stderr)
     if report.unusable:
         return AUTHOR

@@ -1,4 +1,4 @@
-"""Runs that were cut short (`recover`, `resume`), and goldens against a real model (`live`)."""
+"""`live`: goldens against a real model."""
 
 from __future__ import annotations
 
@@ -13,24 +13,13 @@ from typing import TYPE_CHECKING, Any
 from ..errors import AuthorError, ServerError, without_password
 from ..files import write
 from .common import DONE, INTERRUPTED, NO_ANSWER, SERVER, Register, check_writable, chosen_model, fail, settings
-from .run import follow, run_options
 
 if TYPE_CHECKING:
     from ..live import LiveCheck, Report, Trial, Variant
 
 
 def register(command: Register) -> None:
-    """Declare the commands."""
-    recover = command("recover", run_recover, "rebuild the trace of a run from its log, whatever became of the process")
-    recover.add_argument("log", type=Path, metavar="LOG", help="the event log of one or more runs (JSON Lines)")
-    recover.add_argument("--run", type=int, metavar="N", help="which run of the log, from 1; the last one otherwise")
-    recover.add_argument("--out", type=Path, metavar="FILE", help="write the trace here instead of to stdout")
-
-    resume = command("resume", run_resume, "go on with a recorded run: its first steps from the file, then live")
-    resume.add_argument("file", type=Path, metavar="FILE", help="the trace of the run")
-    resume.add_argument("--step", type=int, metavar="K", help="first new step; the one behind the last otherwise")
-    run_options(resume)
-
+    """Declare the command."""
     live = command("live", run_live, "run goldens again and again with a real model: pass rates, intervals, paths")
     live.add_argument(
         "paths", nargs="*", type=Path, metavar="PATH", help="goldens, or folders of them; traces otherwise"
@@ -50,45 +39,6 @@ def live_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--models", metavar="A,B", help="compare two models run by run; the second is judged")
     command.add_argument("--prompts", metavar="X,Y", help="compare two prompt files run by run; the second is judged")
     command.add_argument("--json", action="store_true", help="print the figures as JSON")
-
-
-def run_recover(arguments: argparse.Namespace) -> int:
-    """`react-text recover LOG`"""
-    from ..recover import recover
-
-    trace, notices = recover(arguments.log, arguments.run)
-    for notice in notices:
-        print(notice, file=sys.stderr)
-    print(f"# {trace.meta['stop_reason']}, {len(trace.steps)} steps", file=sys.stderr)
-    if arguments.out:
-        check_writable(arguments.out)
-        write(arguments.out, trace.dump())
-    else:
-        sys.stdout.buffer.write(trace.dump())
-        sys.stdout.buffer.flush()
-    return DONE
-
-
-def run_resume(arguments: argparse.Namespace) -> int:
-    """`react-text resume FILE`"""
-    from ..display import Display
-    from ..log import default_log
-    from ..resume import Resumption
-
-    resumption = Resumption(arguments.file, step=arguments.step)
-    model, notice = arguments.model, ""
-    if not (model or "").startswith("scripted:"):  # a script goes on at the step of the run, see Resumption.agent
-        # Not the prompt's demo: its turns know nothing of what this run has seen.
-        model, notice = chosen_model(model, resumption.case.root, timeout=arguments.timeout)
-    given = {"max_steps": arguments.max_steps, "chat_template": arguments.chat_template}
-    agent = resumption.agent(model, **{key: value for key, value in given.items() if value is not None})
-    log = arguments.log or default_log(arguments.file.stem)
-    for path in filter(None, (arguments.out, log)):
-        check_writable(path)
-    typed = getattr(agent.model, "echoes", False)
-    display = None if arguments.quiet else Display(sys.stderr, agent.settings.labels, typed=typed)
-    run = resumption.run(agent, log=log, on_text=display.text if display else None)
-    return follow(run, arguments, display, notice)
 
 
 def run_live(arguments: argparse.Namespace) -> int:
