@@ -39,7 +39,6 @@ _FROM_OUTSIDE = (
 )  # fmt: skip
 
 
-
 @dataclass(frozen=True)
 class Outcome:
     """What a check of a golden came to. `head` is the prompt before the question line."""
