@@ -7,6 +7,7 @@ Answers go to stdout, everything else to stderr. Exit codes: 0 done, 1 no answer
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -43,6 +44,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(encoding="utf-8", errors="replace")
+    if sys.stdin is None:  # closed, as a service manager may leave it
+        sys.stdin = io.StringIO()
     arguments = parser().parse_args(argv)
     command: Callable[[argparse.Namespace], int] = arguments.command
     try:

@@ -75,6 +75,8 @@ class Display:
 
     def end(self, result: Result) -> None:
         """Why the run stopped, and what it cost."""
+        if self._turn_open and not self._typed:
+            self._write("\n")  # cut short within a turn
         facts = [result.stop_reason, f"{len(result.steps)} steps"]
         usage = result.usage
         if usage.prompt_tokens is not None:

@@ -13,11 +13,18 @@ from .errors import AuthorError, no_such_file
 
 
 def write(path: Path, data: bytes) -> None:
-    """Write a file in one step. A link stays a link, and a file its permissions; a device or a pipe is written to."""
-    if path.exists() and not path.is_file():
-        path.write_bytes(data)
-        return
-    path = Path(os.path.realpath(path))
+    """Write a file in one step. A link stays a link, and a file its permissions; a device or a pipe is written to.
+    Raises AuthorError."""
+    try:
+        if path.exists() and not path.is_file():
+            path.write_bytes(data)
+        else:
+            _replace(Path(os.path.realpath(path)), data)
+    except OSError as error:
+        raise AuthorError(f"cannot be written: {error.strerror}", path=path) from None
+
+
+def _replace(path: Path, data: bytes) -> None:
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         temporary.write_bytes(data)

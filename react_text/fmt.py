@@ -32,8 +32,6 @@ class _Entry:
 def formatted(trace: Trace) -> bytes:
     """The file of `trace` in its usual form. Raises AuthorError for a head that cannot be put in order."""
     own, _, _ = split_head(unix_lines(decoded(trace.dump(), trace.path)))
-    if own is None and not trace.steps:
-        raise AuthorError("this is no trace: it has neither front matter nor turns", path=trace.path)
     usual, body, _ = split_head(with_needed_spans(trace).dump().decode("utf-8"))
     assert usual is not None
     head, fresh = read_head(own, KEYS, trace.path), read_head(usual, KEYS)

@@ -224,6 +224,8 @@ def read_yaml(path: str | Path, load: Callable[[str], Any] = yaml.safe_load) -> 
     except yaml.YAMLError as error:  # such as a character that YAML does not have
         problem, _, _ = str(error).partition("\n")
         raise AuthorError(f"not YAML: {problem}", path=path) from None
+    except RecursionError:
+        raise AuthorError("not YAML: nested too deeply", path=path) from None
 
 
 def unix_lines(text: str) -> str:

@@ -310,7 +310,9 @@ class OpenPrompt:
             if unknown:
                 raise self._prompt.undefined(values) from None
             raise AuthorError(f"template: {error.message}", path=self._prompt.path) from None
-        except (jinja2.TemplateError, TypeError, ValueError, ArithmeticError, RecursionError) as error:
+        except RecursionError:
+            raise AuthorError("template: it includes or calls itself without end", path=self._prompt.path) from None
+        except (jinja2.TemplateError, TypeError, ValueError, ArithmeticError) as error:
             raise AuthorError(f"template: {type(error).__name__}: {error}", path=self._prompt.path) from None
 
 

@@ -131,6 +131,8 @@ class Trace:
             conflict = find_conflict(trace._lines, trace._rows, trace.spans)
             if conflict is not None:
                 raise AuthorError("git conflict markers", path=path, line=first_line + conflict)
+        if path and head_text is None and not trace.steps:
+            raise AuthorError("this is no trace: it has neither front matter nor turns", path=path)
         return trace
 
     @classmethod

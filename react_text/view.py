@@ -106,7 +106,7 @@ def page(entries: Sequence[Entry], comparison: Comparison | None = None, title: 
 def check_page(path: Path) -> None:
     """Raises AuthorError where another file than such a page would be overwritten."""
     try:
-        if path.exists() and _OURS not in path.read_bytes()[:2000].decode("utf-8", "replace"):
+        if (path.is_file() or path.is_dir()) and _OURS not in path.read_bytes()[:2000].decode("utf-8", "replace"):
             raise AuthorError("is not a page of react-text, and would be overwritten", path=path)
     except OSError as error:
         raise AuthorError(f"cannot be overwritten: {error.strerror}", path=path) from None

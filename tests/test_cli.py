@@ -65,6 +65,13 @@ def test_a_log_is_written_to_the_state_folder_by_default(environment: dict[str, 
     assert len(logs) == 1
 
 
+def test_where_no_log_can_be_kept_the_run_goes_on_without(environment: dict[str, str]) -> None:
+    for command, prompt, answer in (("run", "prompts/refund.j2", "Yes."), ("plan", "prompts/travel", "Day 1")):
+        done = run(environment | {"XDG_STATE_HOME": "/dev/null"}, command, prompt)
+        assert (done.returncode, done.stdout[: len(answer)]) == (0, answer)
+        assert "# the run is not recorded: /dev/null/react-text/runs/" in done.stderr
+
+
 def test_a_run_without_an_answer_has_exit_code_1(environment: dict[str, str]) -> None:
     done = run(environment, "run", "prompts/cloud_spend.j2", "--max-steps", "2")
     assert (done.returncode, done.stdout) == (1, "")
@@ -83,6 +90,13 @@ def test_a_run_without_an_answer_has_exit_code_1(environment: dict[str, str]) ->
         (["run", "prompts/refund.j2", "--max-steps", "0"], "max_steps must be a number above 0"),
         (["run", "prompts/refund.j2", "--out", "README.md/x.trace"], "cannot be written"),
         (["run", "prompts"], "a folder"),
+        (["run", "prompts/refund.j2", " "], "QUESTION: is empty"),
+        (["run", "traces/refund.trace"], "traces/refund.trace: this is a trace, and a prompt is needed here"),
+        (["show", "prompts/refund.j2"], "prompts/refund.j2: this is a prompt, and a trace is needed here"),
+        (["plan", "prompts/refund.j2"], "prompts/refund.j2: this is no plan prompt"),
+        (["fmt", "setup.cfg"], "setup.cfg: this is no trace"),
+        (["fill", "tools"], "tools: no traces here"),
+        (["lint", "tools"], "tools: no traces or prompts here"),
         (["render", "nowhere.j2"], "no such file"),
         (["nonsense"], "invalid choice"),
         ([], "required"),
@@ -207,6 +221,44 @@ def test_terminal_escapes_of_a_tool_reach_the_trace_but_not_the_terminal(
     done = run(environment, "run", prompt, "--model", f"scripted:{script}", "--out", out)
     assert "\x1b" not in done.stderr and "␛[31mred" in done.stderr
     assert Trace.load(out).steps[0].observation == "\x1b[31mred\x1b[0m"
+
+
+def test_a_device_or_a_link_is_written_to_and_stays_what_it_is(environment: dict[str, str], tmp_path: Path) -> None:
+    golden = ROOT / "traces" / "refund.trace"
+    pipe, link, kept = tmp_path / "pipe", tmp_path / "link.trace", tmp_path / "kept.trace"
+    os.mkfifo(pipe)
+    link.symlink_to(kept)
+    # Twice: react-text looks whether it can be written before the run begins.
+    reader = subprocess.Popen(["cat", str(pipe), str(pipe)], stdout=subprocess.PIPE)
+    try:
+        for out in (pipe, link):
+            assert run(environment, "run", "prompts/refund.j2", "--quiet", "--out", out).returncode == 0
+        read, _ = reader.communicate(timeout=20)
+    finally:
+        reader.kill()
+    assert Trace.load(read).body == Trace.load(kept).body == Trace.load(golden).body
+    assert pipe.is_fifo()
+    assert link.is_symlink()
+    kept.write_text("")
+    kept.chmod(0o640)
+    assert run(environment, "run", "prompts/refund.j2", "--max-steps", "0", "--out", kept).returncode == 2
+    assert run(environment, "run", "prompts/nowhere.j2", "--out", kept).returncode == 2
+    assert kept.read_text() == ""
+    assert run(environment, "run", "prompts/refund.j2", "--quiet", "--out", link).returncode == 0
+    assert kept.stat().st_mode & 0o777 == 0o640
+
+
+def test_the_answer_is_shown_when_the_disk_is_full(environment: dict[str, str]) -> None:
+    done = run(environment, "run", "prompts/refund.j2", "--quiet", "--out", "/dev/full")
+    assert (done.returncode, done.stdout[:4]) == (2, "Yes.")
+    assert done.stderr == "/dev/full: cannot be written: No space left on device\n"
+
+
+def test_a_closed_stdin_is_an_empty_one(environment: dict[str, str]) -> None:
+    command = f"exec {sys.executable} -m react_text author prompts/refund.j2 <&-"
+    done = subprocess.run(["sh", "-c", command], cwd=ROOT, env=environment, capture_output=True, encoding="utf-8")
+    assert done.returncode == 1
+    assert done.stderr.endswith("# nobody is writing any more\n")
 
 
 def test_version_and_help(environment: dict[str, str]) -> None:

@@ -174,7 +174,7 @@ def test_a_mutation_is_caught(project: Project, name: str) -> None:
 def test_a_regex_of_the_engine_is_caught(project: Project) -> None:
     """In a copy of the engine that knows only full-width opening brackets."""
     shutil.copytree(ROOT / "react_text", project.folder / "engine" / "react_text")
-    project.edit("engine/react_text/parse.py", 're.compile(r"[\\[［【]")', 're.compile(r"[［【]")')
+    project.edit("engine/react_text/scan.py", 're.compile(r"[\\[［【]")', 're.compile(r"[［【]")')
     before = project.files()
     done = subprocess.run(
         [sys.executable, "-m", "react_text", "test", "traces/cloud_spend.trace"],

@@ -227,6 +227,23 @@ def test_every_block_can_be_overridden(block: str, project: Project) -> None:
     assert text.endswith(CUE)
 
 
+DROPPED = {
+    "a text": ("Answer in Dutch.", "p.j2:2: template: what stands outside of blocks is not shown"),
+    "a value": ("\n{{ question }}", "p.j2:3: template: what stands outside of blocks is not shown"),
+    "an unknown block": ("{% block ruels %}x{% endblock %}", "p.j2:2: template: block 'ruels' is in no template that"),
+}
+
+
+@pytest.mark.parametrize(("below", "message"), DROPPED.values(), ids=DROPPED)
+def test_what_jinja_would_drop_below_extends_is_an_error(below: str, message: str, project: Project) -> None:
+    assert project.fails("{% extends 'react.j2' %}\n" + below).startswith(message)
+
+
+def test_what_stands_outside_of_blocks_and_is_of_use(project: Project) -> None:
+    text = "{% extends 'react.j2' %}{# why #}{% set x = 'X' %}{% block own %}OWN{% endblock %}"
+    assert "OWN" in project.render(text + "{% block rules %}{{ self.own() }}{% endblock %}")
+
+
 def test_a_template_beside_the_prompt_is_found_first(project: Project) -> None:
     project.write("mine\n" + BARE, "react.j2")
     assert project.render("{% extends 'react.j2' %}").startswith("mine\n")

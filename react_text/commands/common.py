@@ -94,6 +94,22 @@ def check_writable(path: Path) -> None:
         path.resolve().unlink()
 
 
+def record_file(given: Path | None, name: str, suffix: str = ".jsonl") -> Path | None:
+    """Where a run is recorded: the file that was asked for, or else one in the user's state folder, named after `name`.
+    None, with a notice, where there is no such folder, as in a container without a home. Raises AuthorError."""
+    from ..log import default_log
+
+    try:
+        path = given or default_log(name, suffix)
+        check_writable(path)
+    except (AuthorError, OSError, RuntimeError) as error:
+        if given:
+            raise
+        print(f"# the run is not recorded: {error}", file=sys.stderr)
+        return None
+    return path
+
+
 def write_exactly(text: str) -> None:
     """Write a text to stdout as it is: no line end is converted."""
     buffer = getattr(sys.stdout, "buffer", None)

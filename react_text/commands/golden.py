@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..errors import AuthorError, no_such_file
+from ..errors import AuthorError
 from ..files import from_here
 from .common import AUTHOR, DONE, NO_ANSWER, Register, edit_file
 from .live import live_options, run_live
@@ -192,10 +193,7 @@ def run_affected(arguments: argparse.Namespace) -> int:
     from ..library import Library
     from ..plan.replay import SUFFIX as PLAN
 
-    for path in arguments.files:
-        if not path.exists():
-            raise no_such_file(path)
-    wanted, library, code, found = [path.resolve() for path in arguments.files], Library(), DONE, 0
+    wanted, library, code, found = [Path(os.path.realpath(path)) for path in arguments.files], Library(), DONE, 0
     for path in collect([_DEFAULT], (".trace", PLAN)):
         try:
             case = open_case(path, library)

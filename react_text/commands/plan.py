@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..errors import SERVER_FAILED
-from .common import DONE, INTERRUPTED, NO_ANSWER, SERVER, Register, check_writable, chosen_model, fail
+from ..errors import SERVER_FAILED, AuthorError
+from .common import DONE, INTERRUPTED, NO_ANSWER, SERVER, Register, check_writable, chosen_model, fail, record_file
 
 if TYPE_CHECKING:
     from ..display import Display
@@ -39,41 +39,45 @@ def register(command: Register) -> None:
 
 def run_plan(arguments: argparse.Namespace) -> int:
     """`react-text plan PROMPT [REQUEST]`"""
-    from ..log import default_log
     from ..plan import Planner, PlanState
     from ..plan.run import plan_file
     from ..prompt import Prompt
 
     prompt = Prompt.load(plan_file(arguments.prompt))
+    if prompt.plan is None:
+        raise AuthorError(
+            "this is no plan prompt: it has no key `plan:` (react-text run works with it)", path=prompt.path
+        )
     model, notice = _model(arguments, prompt)
     interpret = {"on": True, "off": False, None: None}[arguments.interpret]
     planner = Planner(prompt, model, jobs=max(1, arguments.jobs), interpret=interpret)
     past = PlanState.load(arguments.resume) if arguments.resume else None
-    out = arguments.out or arguments.resume or default_log(prompt.path.parent.name if prompt.path else "plan", ".plan")
-    for path in filter(None, (out, arguments.log)):
-        check_writable(path)
+    if arguments.log:
+        check_writable(arguments.log)
+    out = record_file(arguments.out or arguments.resume, prompt.path.parent.name if prompt.path else "plan", ".plan")
+    go_on = f"; go on with: react-text plan {arguments.prompt} --resume {out}" if out else ""
     shown = None if arguments.quiet else _Shown(notice)
     try:
         state = planner.run(
             arguments.request,
             file=arguments.plan,
             past=past,
-            save=lambda state: state.save(out),
+            save=(lambda state: state.save(out)) if out else None,
             log=arguments.log,
             on_stage=shown.stage if shown else None,
             on_step=shown.step if shown else None,
             on_text=shown.text if shown and arguments.jobs == 1 else None,
         )
     except KeyboardInterrupt:
-        return fail(f"interrupted; go on with: react-text plan {arguments.prompt} --resume {out}", INTERRUPTED)
+        return fail(f"interrupted{go_on}", INTERRUPTED)
     if shown:
-        print(f"# {state.stop_reason}, kept in {out}", file=sys.stderr)
+        print(f"# {state.stop_reason}{f', kept in {out}' if out else ''}", file=sys.stderr)
     if arguments.json:
         print(json.dumps(state.as_dict(), ensure_ascii=False, indent=2))
     else:
         print("\n".join(_result(state)))
     if state.stop_reason in SERVER_FAILED:
-        return fail(f"{state.stop_reason}; go on with: react-text plan {arguments.prompt} --resume {out}", SERVER)
+        return fail(f"{state.stop_reason}{go_on}", SERVER)
     return DONE if state.answer else NO_ANSWER
 
 

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from ..files import write
-from .common import DONE, Register, check_writable, chosen_model
+from .common import DONE, Register, check_writable, chosen_model, record_file
 from .run import follow, run_options
 
 
@@ -44,7 +44,6 @@ def run_recover(arguments: argparse.Namespace) -> int:
 def run_resume(arguments: argparse.Namespace) -> int:
     """`react-text resume FILE`"""
     from ..display import Display
-    from ..log import default_log
     from ..resume import Resumption
 
     resumption = Resumption(arguments.file, step=arguments.step)
@@ -54,9 +53,9 @@ def run_resume(arguments: argparse.Namespace) -> int:
         model, notice = chosen_model(model, resumption.case.root, timeout=arguments.timeout)
     given = {"max_steps": arguments.max_steps, "chat_template": arguments.chat_template}
     agent = resumption.agent(model, **{key: value for key, value in given.items() if value is not None})
-    log = arguments.log or default_log(arguments.file.stem)
-    for path in filter(None, (arguments.out, log)):
-        check_writable(path)
+    if arguments.out:
+        check_writable(arguments.out)
+    log = record_file(arguments.log, arguments.file.stem)
     typed = getattr(agent.model, "echoes", False)
     display = None if arguments.quiet else Display(sys.stderr, agent.settings.labels, typed=typed)
     run = resumption.run(agent, log=log, on_text=display.text if display else None)

@@ -23,6 +23,7 @@ from .common import (
     chosen_model,
     fail,
     prompt_arguments,
+    record_file,
     variables,
     write_exactly,
 )
@@ -64,16 +65,15 @@ def run_prompt(arguments: argparse.Namespace) -> int:
     """`react-text run PROMPT [QUESTION]`"""
     from ..agent import Agent
     from ..display import Display
-    from ..log import default_log
     from ..prompt import Prompt
 
     prompt = Prompt.load(arguments.prompt)
     model, notice = chosen_model(arguments.model, arguments.prompt.parent, prompt.demo, timeout=arguments.timeout)
     given = {"max_steps": arguments.max_steps, "chat_template": arguments.chat_template}
     agent = Agent(prompt, model=model, **{key: value for key, value in given.items() if value is not None})
-    log = arguments.log or default_log(arguments.prompt.stem)
-    for path in filter(None, (arguments.out, log)):
-        check_writable(path)
+    if arguments.out:
+        check_writable(arguments.out)
+    log = record_file(arguments.log, arguments.prompt.stem)
 
     typed = getattr(agent.model, "echoes", False)
     display = None if arguments.quiet else Display(sys.stderr, agent.settings.labels, typed=typed)
