@@ -134,8 +134,14 @@ class TraceItem(pytest.Item):
 
     def setup(self) -> None:
         """Read trace and prompt: what cannot be read is an error, not a failed test."""
-        self.case = case_of(self)
-        _ = self.case.is_test, self.case.prompt
+        from .errors import AuthorError
+        from .files import from_here
+
+        try:
+            self.case = case_of(self)
+            _ = self.case.is_test, self.case.prompt
+        except AuthorError as error:
+            raise pytest.fail.Exception(from_here(str(error)), pytrace=False) from None
 
     def runtest(self) -> None:
         from .review import write_pending

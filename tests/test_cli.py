@@ -194,9 +194,10 @@ def test_ctrl_c_ends_the_run_as_interrupted_with_its_trace_saved(environment: di
         f"scripted:{script}",
         "--out",
         str(out),
+        "--quiet",
     ]
     process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    assert process.stdout is not None and process.stdout.readline() == b"waiting\n"
+    assert process.stderr is not None and process.stderr.readline() == b"waiting\n"
     started = time.monotonic()
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=20)
@@ -221,6 +222,14 @@ def test_terminal_escapes_of_a_tool_reach_the_trace_but_not_the_terminal(
     done = run(environment, "run", prompt, "--model", f"scripted:{script}", "--out", out)
     assert "\x1b" not in done.stderr and "␛[31mred" in done.stderr
     assert Trace.load(out).steps[0].observation == "\x1b[31mred\x1b[0m"
+
+
+def test_what_a_tool_prints_is_no_part_of_the_answer(environment: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "t.py").write_text("def ask(what: str) -> str:\n    print('looking')\n    return 'so'\n")
+    (tmp_path / "p.j2").write_text('---\nquestion: Q?\ntools: t.py\n---\n{% extends "react.j2" %}\n')
+    (tmp_path / "s.trace").write_text("Question: Q?\nAction: ask[it]\nObservation: so\nAction: finish[so]\n")
+    done = run(environment, "run", tmp_path / "p.j2", "--quiet", "--model", f"scripted:{tmp_path / 's.trace'}")
+    assert (done.stdout, done.stderr) == ("so\n", "looking\n")
 
 
 def test_a_device_or_a_link_is_written_to_and_stays_what_it_is(environment: dict[str, str], tmp_path: Path) -> None:

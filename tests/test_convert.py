@@ -364,6 +364,7 @@ def test_numbered_traces_go_through_chat_unchanged(project: Project) -> None:
         ("langchain f", "hello\n", "f: no `Action:` with an `Action Input:` and no `Final Answer:`"),
         ("langchain f", "Final Answer: a\nObservation: b\nObservation: c\n", "f:3: an observation of no turn"),
         ("langchain f", 'Action: s\nAction Input: a" ] "b\n', "f:1: the input of 's' cannot stand in square brackets"),
+        ("langchain f", "Action: s[a]\n", "f:1: 's[a]' is not the name of a tool, and no `Action Input:` line follows"),
         ("langchain f --key a", "", "--key belongs to react2022"),
         ("chat f", "\n", "f: it holds no conversation"),
         ("chat f", "\n{", "f:2: this line is not JSON"),

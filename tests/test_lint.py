@@ -313,6 +313,10 @@ TURNS = {
     "a turn after finish": ([("finish[so]", "finish[so]\nThought: c\nAction: ask[more]")], ["RT204"]),
     "finish without an answer": ([("finish[so]", "finish[]")], ["RT302"]),
     "a misspelt thought": ([("Thought: b", "Thoght: b")], ["RT205"]),
+    "a first turn in small letters": (
+        [("Thought: a\nAction: ask[it]\nObs", "thought: a\naction: ask[it]\nObs")],
+        ["RT205", "RT205"],
+    ),
     "a bold thought": ([("Thought: b", "**Thought:** b")], ["RT205"]),
     "a misspelt action": ([("Action: ask", "Acton: x\nAction: ask")], ["RT205"]),
     "an indented action": ([("Action: ask", "  Action: ask")], ["RT205"]),

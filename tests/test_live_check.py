@@ -248,7 +248,7 @@ def test_the_cases_of_a_folder(project: Path) -> None:
     assert [path.name for path in found] == ["no_base~2.trace", "t.trace"]
     assert find_cases([traces / "t~2.trace"], Library()) == [traces / "t.trace"]
     assert find_cases([traces / "example.trace"], Library()) == [traces / "example.trace"]
-    with pytest.raises(AuthorError, match="no golden is here"):
+    with pytest.raises(AuthorError, match="no traces here"):
         find_cases([project / "prompts"], Library())
 
 
@@ -314,7 +314,7 @@ def test_a_password_in_a_url_is_not_reported(environment: dict[str, str], projec
         (["--models", "a"], "--models and --prompts each compare two"),
         (["--models", "a,b", "--model", "c"], "--models replaces --model"),
         (["nowhere"], "nowhere: no such file"),
-        (["prompts"], "prompts: no golden is here"),
+        (["prompts"], "prompts: no traces here"),
         (["--model", "nonsense"], "model 'nonsense' is not understood"),
         (["--set", "max_stps=3"], "unknown setting 'max_stps'"),
         (["--set", "x"], "--set takes KEY=VALUE"),

@@ -8,6 +8,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -108,6 +109,12 @@ def record_file(given: Path | None, name: str, suffix: str = ".jsonl") -> Path |
         print(f"# the run is not recorded: {error}", file=sys.stderr)
         return None
     return path
+
+
+def prints_to_stderr(model: object) -> AbstractContextManager[object]:
+    """While a run is at work, what its tools print goes to stderr: stdout is for the answer. A person who plays the
+    model needs stdout as it is."""
+    return nullcontext() if getattr(model, "echoes", False) else redirect_stdout(sys.stderr)
 
 
 def write_exactly(text: str) -> None:

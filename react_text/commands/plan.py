@@ -9,7 +9,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import SERVER_FAILED, AuthorError
-from .common import DONE, INTERRUPTED, NO_ANSWER, SERVER, Register, check_writable, chosen_model, fail, record_file
+from .common import (
+    DONE,
+    INTERRUPTED,
+    NO_ANSWER,
+    SERVER,
+    Register,
+    check_writable,
+    chosen_model,
+    fail,
+    prints_to_stderr,
+    record_file,
+)
 
 if TYPE_CHECKING:
     from ..display import Display
@@ -58,16 +69,17 @@ def run_plan(arguments: argparse.Namespace) -> int:
     go_on = f"; go on with: react-text plan {arguments.prompt} --resume {out}" if out else ""
     shown = None if arguments.quiet else _Shown(notice)
     try:
-        state = planner.run(
-            arguments.request,
-            file=arguments.plan,
-            past=past,
-            save=(lambda state: state.save(out)) if out else None,
-            log=arguments.log,
-            on_stage=shown.stage if shown else None,
-            on_step=shown.step if shown else None,
-            on_text=shown.text if shown and arguments.jobs == 1 else None,
-        )
+        with prints_to_stderr(model):
+            state = planner.run(
+                arguments.request,
+                file=arguments.plan,
+                past=past,
+                save=(lambda state: state.save(out)) if out else None,
+                log=arguments.log,
+                on_stage=shown.stage if shown else None,
+                on_step=shown.step if shown else None,
+                on_text=shown.text if shown and arguments.jobs == 1 else None,
+            )
     except KeyboardInterrupt:
         return fail(f"interrupted{go_on}", INTERRUPTED)
     if shown:

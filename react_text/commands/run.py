@@ -22,6 +22,7 @@ from .common import (
     check_writable,
     chosen_model,
     fail,
+    prints_to_stderr,
     prompt_arguments,
     record_file,
     variables,
@@ -94,9 +95,10 @@ def follow(run: Run, arguments: argparse.Namespace, display: Display | None, not
         for step in run.steps:  # those that a resumed run has from its past
             display.step(step)
     try:
-        for step in run:
-            if display:
-                display.step(step)
+        with prints_to_stderr(run.model):
+            for step in run:
+                if display:
+                    display.step(step)
         code = None
     except KeyboardInterrupt:
         iter(run).close()  # it may have come between two steps

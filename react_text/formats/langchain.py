@@ -92,6 +92,8 @@ def action_line(tool: str | None, given: str | None, labels: Labels = PLAIN) -> 
             continue
         if turn.text == line and turn.action.arguments == line.partition("[")[2][:-1]:
             return line
+    if given is None:
+        raise AuthorError(f"{tool!r} is not the name of a tool, and no `Action Input:` line follows")
     raise AuthorError(f"the input of {tool!r} cannot stand in square brackets: {given!r}")
 
 

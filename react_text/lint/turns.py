@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-from ..labels import Labels, label_line
+from ..labels import ARROW, Labels, label_line
 from ..layout import behind_cue
 from ..nearmiss import FINISH
 from ..parse import same_name
@@ -72,6 +72,10 @@ def after_finish(file: TraceFile) -> Iterator[Found]:
 
 def misspelt_label(file: TraceFile) -> Iterator[Found]:
     """RT205"""
+    task = file.trace.task if file.labels != ARROW and file.trace.spans.task is None else ""
+    for offset, word in _slips(task, file.labels):  # of a first turn that became a part of the question
+        line = file.first_line + task.count("\n", 0, offset)
+        yield Found(line, 1, f"write this label as `{word}:`, at the start of its line")
     for view in file.views:
         arguments = view.turn.action.arguments_span if view.turn else (0, 0)
         for offset, word in _slips(view.step.text, file.labels):
