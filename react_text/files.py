@@ -71,6 +71,6 @@ def collect(paths: Iterable[str | Path], suffixes: Sequence[str] = (".trace",)) 
             found[path] = None
         else:
             raise no_such_file(path)
-    if not found:
+    if named and not found:
         raise AuthorError("no traces here", path=named[0])
     return list(found)

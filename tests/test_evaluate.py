@@ -61,6 +61,7 @@ def test_a_task_sets_variables_of_its_prompt(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("tasks: [", ":1: not YAML"),
+        ("[" * 3000, "not YAML: nested too deeply"),
         ("tasks: []", "needs `prompt:`"),
         (GOOD.replace("answer", "anwser"), "needs id, question and answer"),
         (GOOD.replace("'4'", "'('"), "no regular expression"),
