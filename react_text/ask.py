@@ -89,7 +89,7 @@ def ask(
     if cue is not None:
         only = complete(prompt(cue), stops, before=cue, cue=cue)
         return asked(after(cue, only.text), only)
-    cue = f"{labels.cue(labels.thought, step)} {prefill}".rstrip()
+    cue = labels.cue(labels.thought, step, prefill)
     if prefill and show:
         show(prefill)
     first = complete(prompt(cue), stops, before=prefill, cue=cue)

@@ -98,23 +98,20 @@ def summary(scores: Sequence[Score]) -> dict[str, Any]:
     """The figures of an evaluation: tasks solved, in all and by their `hops`, and the steps and tokens of all tasks for
     each one solved."""
     solved = sum(score.solved for score in scores)
-    hops = sorted({score.task.hops for score in scores})
+    hops: dict[int, list[bool]] = {}
+    for score in scores:
+        hops.setdefault(score.task.hops, []).append(score.solved)
     per = max(solved, 1)
     return {
         "tasks": len(scores),
         "solved": solved,
-        "by_hops": {n: "{} of {}".format(*_solved(score for score in scores if score.task.hops == n)) for n in hops},
+        "by_hops": {n: f"{sum(outcomes)} of {len(outcomes)}" for n, outcomes in sorted(hops.items())},
         "steps_per_solved": round(sum(len(score.result.steps) for score in scores) / per, 1),
         "generated_per_solved": round(sum(score.generated for score in scores) / per),
         "evaluated_per_solved": round(sum(score.evaluated for score in scores) / per),
         "stop_reasons": _counted(score.result.stop_reason for score in scores),
         "errors": _counted(step.error for score in scores for step in score.result.steps if step.error),
     }
-
-
-def _solved(scores: Iterable[Score]) -> tuple[int, int]:
-    outcomes = [score.solved for score in scores]
-    return sum(outcomes), len(outcomes)
 
 
 def _agent(prompt: Path, model: Model, examples: int | None, settings: dict[str, Any]) -> Agent:

@@ -51,9 +51,11 @@ class Labels:
         own = {key: word.strip().rstrip(":：").rstrip() for key, word in setting.items() if key != "numbered"}
         return cls(**own, numbered=str(setting.get("numbered", "")).lower() == "true")
 
-    def cue(self, word: str, step: int) -> str:
-        """The label as it is written: `Thought:`, or `Thought 3:` in a numbered set."""
-        return f"{word} {step}:" if self.numbered else f"{word}:"
+    def cue(self, word: str, step: int, prefill: str = "") -> str:
+        """The label as it is written: `Thought:`, or `Thought 3:` in a numbered set; behind it the `prefill`, where the
+        prompt has one."""
+        label = f"{word} {step}:" if self.numbered else f"{word}:"
+        return f"{label} {prefill}" if prefill else label
 
     def stops(self, step: int) -> list[str]:
         """The stop strings that a server is asked to honour at `step`: label lines that the model must not write.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
@@ -254,10 +255,6 @@ class OpenPrompt:
             end += cue if not end or end.endswith("\n") else f"\n{cue}"
         return PromptText(f"{stable}{end}", known)
 
-    def begin(self, cue: str) -> str:
-        """The cue of a thought and what the prompt has written of the thought itself."""
-        return f"{cue} {self.prefill}" if self.prefill else cue
-
     def now(self, **values: Any) -> None:
         """Values that have changed since the last step, for what the template shows behind the transcript. A trace
         keeps those that the run began with."""
@@ -296,24 +293,30 @@ class OpenPrompt:
 
     def _line(self, source: str) -> str:
         """A template of one line, rendered; white space in its values, line breaks too, becomes one blank."""
-        try:
+        with self._errors("prefill"):
             text = self._prompt.template.environment.from_string(source).render(self._values)
-        except jinja2.TemplateError as error:
-            raise AuthorError(f"prefill: {error.message}", path=self._prompt.path) from None
         return " ".join(without_surrogates(text).split())
 
     def _render(self, values: Mapping[str, Any]) -> str:
+        with self._errors("template"):
+            try:
+                return without_surrogates(self._prompt.template.render(values))
+            except jinja2.UndefinedError:
+                if self._prompt.names - values.keys():
+                    raise self._prompt.undefined(values) from None
+                raise
+
+    @contextmanager
+    def _errors(self, what: str) -> Iterator[None]:
+        """Whatever goes wrong in rendering is for the author to mend."""
         try:
-            return without_surrogates(self._prompt.template.render(values))
+            yield
         except jinja2.UndefinedError as error:
-            unknown = self._prompt.names - values.keys()
-            if unknown:
-                raise self._prompt.undefined(values) from None
-            raise AuthorError(f"template: {error.message}", path=self._prompt.path) from None
+            raise AuthorError(f"{what}: {error.message}", path=self._prompt.path) from None
         except RecursionError:
-            raise AuthorError("template: it includes or calls itself without end", path=self._prompt.path) from None
+            raise AuthorError(f"{what}: it includes or calls itself without end", path=self._prompt.path) from None
         except (jinja2.TemplateError, TypeError, ValueError, ArithmeticError) as error:
-            raise AuthorError(f"template: {type(error).__name__}: {error}", path=self._prompt.path) from None
+            raise AuthorError(f"{what}: {type(error).__name__}: {error}", path=self._prompt.path) from None
 
 
 def _all_of(limits: Limits) -> dict[str, Any]:

@@ -48,7 +48,7 @@ def prompts(path: str | Path, prompt: Prompt | None = None) -> Iterator[PromptTe
         if run.stop_reason or run.gateway.spent_budget(len(run.steps), run.usage):
             return
         remaining = run.gateway.remaining(number - 1)
-        cue = run.prompt.begin(labels.cue(labels.thought, number))
+        cue = labels.cue(labels.thought, number, run.prompt.prefill)
         yield run.prompt.text(run.context.transcript, cue, step=number, remaining=remaining, notes=run.notes)
         if number <= len(run.past):
             next(steps, None)

@@ -89,6 +89,10 @@ def test_inputs_stand_in_it_and_only_there(tmp_path: Path) -> None:
 HEADS = {
     "syntax": ('question: Q?\nprefill: "{{ question"', "p.j2:3: prefill: unexpected end of template"),
     "undefined": ('question: Q?\nprefill: "{{ place }}"', "p.j2: prefill: 'place' is undefined"),
+    "no such operation": (
+        'question: Q?\nprefill: "{{ question / 2 }}"',
+        "p.j2: prefill: TypeError: unsupported operand",
+    ),
     "no text": ("question: Q?\nprefill: [a]", "p.j2:3: prefill"),
 }
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
+from functools import partial
 from pathlib import Path
 
 from ..files import write
-from .common import DONE, Register, check_writable, chosen_model, record_file
-from .run import follow, run_options
+from .common import DONE, Register, check_writable, chosen_model
+from .run import carry_out, given_settings, run_options
 
 
 def register(command: Register) -> None:
@@ -43,7 +44,6 @@ def run_recover(arguments: argparse.Namespace) -> int:
 
 def run_resume(arguments: argparse.Namespace) -> int:
     """`react-text resume FILE`"""
-    from ..display import Display
     from ..resume import Resumption
 
     resumption = Resumption(arguments.file, step=arguments.step)
@@ -51,12 +51,5 @@ def run_resume(arguments: argparse.Namespace) -> int:
     if not (model or "").startswith("scripted:"):  # a script goes on at the step of the run, see Resumption.agent
         # Not the prompt's demo: its turns know nothing of what this run has seen.
         model, notice = chosen_model(model, resumption.case.root, timeout=arguments.timeout)
-    given = {"max_steps": arguments.max_steps, "chat_template": arguments.chat_template}
-    agent = resumption.agent(model, **{key: value for key, value in given.items() if value is not None})
-    if arguments.out:
-        check_writable(arguments.out)
-    log = record_file(arguments.log, arguments.file.stem)
-    typed = getattr(agent.model, "echoes", False)
-    display = None if arguments.quiet else Display(sys.stderr, agent.settings.labels, typed=typed)
-    run = resumption.run(agent, log=log, on_text=display.text if display else None)
-    return follow(run, arguments, display, notice)
+    agent = resumption.agent(model, **given_settings(arguments))
+    return carry_out(agent, partial(resumption.run, agent), arguments, arguments.file.stem, notice)

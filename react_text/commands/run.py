@@ -6,7 +6,8 @@ import argparse
 import dataclasses
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +31,7 @@ from .common import (
 )
 
 if TYPE_CHECKING:
-    from ..display import Display
+    from ..agent import Agent
     from ..loop import Run
     from ..models.base import PromptText
     from ..prompt import OpenPrompt, Prompt
@@ -65,29 +66,35 @@ def run_options(command: argparse.ArgumentParser) -> None:
 def run_prompt(arguments: argparse.Namespace) -> int:
     """`react-text run PROMPT [QUESTION]`"""
     from ..agent import Agent
-    from ..display import Display
     from ..prompt import Prompt
 
     prompt = Prompt.load(arguments.prompt)
     model, notice = chosen_model(arguments.model, arguments.prompt.parent, prompt.demo, timeout=arguments.timeout)
+    agent = Agent(prompt, model=model, **given_settings(arguments))
+    start = partial(agent.steps, arguments.question, variables=variables(arguments))
+    return carry_out(agent, start, arguments, arguments.prompt.stem, notice)
+
+
+def given_settings(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The settings among `run_options` that were given."""
     given = {"max_steps": arguments.max_steps, "chat_template": arguments.chat_template}
-    agent = Agent(prompt, model=model, **{key: value for key, value in given.items() if value is not None})
-    if arguments.out:
-        check_writable(arguments.out)
-    log = record_file(arguments.log, arguments.prompt.stem)
-
-    typed = getattr(agent.model, "echoes", False)
-    display = None if arguments.quiet else Display(sys.stderr, agent.settings.labels, typed=typed)
-    run = agent.steps(
-        arguments.question, variables=variables(arguments), log=log, on_text=display.text if display else None
-    )
-    return follow(run, arguments, display, notice)
+    return {key: value for key, value in given.items() if value is not None}
 
 
-def follow(run: Run, arguments: argparse.Namespace, display: Display | None, notice: str = "") -> int:
-    """Show a run as it goes, write down what it leaves behind, and give the exit code."""
+def carry_out(
+    agent: Agent, start: Callable[..., Run], arguments: argparse.Namespace, name: str, notice: str = ""
+) -> int:
+    """Carry out the run that `start(log=, on_text=)` begins: show it as it goes, write down what it leaves behind, and
+    give the exit code. Its log is called `name` where the user gives none."""
+    from ..display import Display
     from ..redact import refuse_secrets
 
+    if arguments.out:
+        check_writable(arguments.out)
+    log = record_file(arguments.log, name)
+    typed = getattr(agent.model, "echoes", False)
+    display = None if arguments.quiet else Display(sys.stderr, agent.settings.labels, typed=typed)
+    run = start(log=log, on_text=display.text if display else None)
     if display:
         if notice:
             display.note(notice)
@@ -163,7 +170,7 @@ def _first_prompt(arguments: argparse.Namespace, prompt: Prompt) -> PromptText:
     for remark in _remarks(prompt, opened, arguments.question or prompt.question or ""):
         print(f"# {remark}", file=sys.stderr)
     labels = prompt.settings.labels
-    return opened.text("", opened.begin(labels.cue(labels.thought, 1)))
+    return opened.text("", labels.cue(labels.thought, 1, opened.prefill))
 
 
 def _remarks(prompt: Prompt, opened: OpenPrompt, question: str) -> Iterator[str]:

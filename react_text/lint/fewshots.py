@@ -64,10 +64,10 @@ def other_beginning(file: PromptFile) -> Iterator[Found]:
     if not file.prompt.settings.prefill or not isinstance(file.opened, OpenPrompt):
         return
     for example in file.examples:
-        begin = file.open([""], example.question).begin
+        labels, prefill = example.labels, file.open([""], example.question).prefill
         for view in example.views:
-            if not view.step.text.startswith(begin(example.labels.cue(example.labels.thought, view.number))):
-                message = f"this thought does not begin like those of the model: {begin(example.labels.thought + ':')}"
+            if not view.step.text.startswith(labels.cue(labels.thought, view.number, prefill)):
+                message = f"this thought does not begin like those of the model: {labels.thought}: {prefill}"
                 yield Found(example.trace.line_of(view.number), 1, message, example.path)
                 break
 
